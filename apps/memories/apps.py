@@ -1,10 +1,10 @@
-"""Django's name for this app."""
+"""Register the app with Django."""
 
 from django.apps import AppConfig
 
 
 class MemoriesConfig(AppConfig):
-    """Holds the models of memories."""
+    """The app of memories."""
 
     name = "apps.memories"
     verbose_name = "Memories"

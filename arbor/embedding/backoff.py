@@ -1,4 +1,4 @@
-"""How long an embedder that fails is left alone."""
+"""The back-off of a failing embedder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def rest_after(failures: int) -> timedelta:
     """Return how long an embedder is left alone that failed so often in a row: 10 s, 20 s, 40 s … at most 10 minutes."""
     if failures < 1:
         return timedelta(0)
-    # So many that the longest is reached for certain, and no number grows without end.
+    # The exponent is capped: the longest rest is reached well before.
     doublings = min(failures - 1, (LONGEST_REST // FIRST_REST).bit_length())
     rest: timedelta = min(FIRST_REST * 2**doublings, LONGEST_REST)
     return rest

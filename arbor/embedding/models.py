@@ -1,4 +1,4 @@
-"""Which vectors can be compared with each other: those of one model, of one length."""
+"""Embedding models: vectors are comparable only within one model and length."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EmbeddingModel:
 
 
 class AtStorage(StrEnum):
-    """Whether a memory waits for its vector when it is stored, or is found by its words alone until upkeep embeds it."""
+    """The time of embedding: when memories are stored, or later by maintenance."""
 
     #: It waits where this process makes the vector, and never for a network.
     AUTO = "auto"
@@ -54,5 +54,5 @@ class AtStorage(StrEnum):
             raise ConfigurationInvalid(f"ARBOR_EMBED_AT_STORAGE is {', '.join(cls)}, got {text!r}") from None
 
     def waits(self, *, in_process: bool) -> bool:
-        """Say whether storing waits for an embedder in this process, or a network away."""
+        """Return whether storing waits for an embedder, in this process or remote."""
         return self is AtStorage.ALWAYS or (self is AtStorage.AUTO and in_process)

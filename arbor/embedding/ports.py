@@ -1,4 +1,4 @@
-"""What turns texts into vectors, as a port, with the fake that tests use."""
+"""The port of embedders, with the fake that tests use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Embedder(Protocol):
 
     @property
     def model(self) -> str:
-        """What made the vectors; part of the cache's key, and kept with each memory."""
+        """The name of the model; part of the cache's key, and stored with each memory."""
         ...
 
     @property
@@ -30,7 +30,7 @@ class Embedder(Protocol):
 
     @property
     def in_process(self) -> bool:
-        """Whether this process computes them, without network: then it may be done inside a transaction."""
+        """Return whether this process computes the vectors without network, so that a transaction may be open."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -1,4 +1,4 @@
-"""What every embedder's answer must pass before it is believed."""
+"""Check the vectors that an embedder returned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is present in mind: what was recalled, and what comes to mind with it, fading from then on."""
+"""Activation: raised by recalls, spread to neighbors, and halved each hour."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_REACHED = 64
 MOST_KEPT = 500
 #: The most present ones, which say what the agent's mind is on.
 MOST_TELLING = 100
-#: What an agent is shown of its themes.
+#: What an agent is shown of its clusters.
 THEMES_SHOWN = 5
 
 
@@ -38,7 +38,7 @@ class ActiveMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveCluster:
-    """A theme that is present in mind: what its active members add up to, and how many they are."""
+    """A cluster that is present in mind: what its active members add up to, and how many they are."""
 
     id: UUID
     name: str
@@ -74,13 +74,13 @@ def sources(scores: Mapping[UUID, float]) -> dict[UUID, float]:
     Scores mean something only beside each other. If none is above 0 (nothing was asked for), all count the same.
     Raises Invalid for a score that is not finite.
     """
-    for each, score in scores.items():
+    for memory_id, score in scores.items():
         if not math.isfinite(score):
-            raise Invalid(f"a recalled memory's score must be a finite number, got {score} for {each}")
+            raise Invalid(f"a recalled memory's score must be a finite number, got {score} for {memory_id}")
     best = max(scores.values(), default=0.0)
     if best <= 0:
         return dict.fromkeys(scores, CAP)
-    return {each: CAP * max(0.0, score) / best for each, score in scores.items()}
+    return {memory_id: CAP * max(0.0, score) / best for memory_id, score in scores.items()}
 
 
 def spread(
@@ -89,10 +89,10 @@ def spread(
     """Return what recalled memories of these levels bring to mind, themselves included, one step far.
 
     A neighbor gets SPREAD of the level, by its share of the highest weight there is; what comes from several adds up to
-    at most CAP; what stays below FLOOR does not come to mind.
+    at most CAP; a memory below FLOOR is not activated.
     """
     reached: dict[UUID, float] = dict(levels)
-    for each, level in levels.items():
-        for other, weight in neighborhoods.get(each, {}).items():
+    for memory_id, level in levels.items():
+        for other, weight in neighborhoods.get(memory_id, {}).items():
             reached[other] = reached.get(other, 0.0) + level * SPREAD * weight / HIGHEST
-    return {each: min(CAP, level) for each, level in reached.items() if level >= FLOOR}
+    return {memory_id: min(CAP, level) for memory_id, level in reached.items() if level >= FLOOR}

@@ -1,4 +1,4 @@
-"""The buffer: what an agent holds for a while without having decided to remember it, and what of it is worth keeping."""
+"""The buffer: limits of buffer items, and the rule that promotes them to memories."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from arbor.memory.values import ROLE_LENGTH, SOURCE_LENGTH, MemoryType
 #: seed 004's origin).
 MATTERS_FROM = 0.75
 MATTERS_AFTER = 3
-#: How long a thing is held unless somebody says otherwise, and at most.
+#: The default lifetime of a buffer item, and the longest.
 LASTS = timedelta(days=1)
 LONGEST = timedelta(days=30)
-#: Things that one agent holds; the least important make room.
+#: Buffer items of one agent; the least important make room.
 CAPACITY = 200
 #: A thing comes to mind when its meaning is so near, or it has such a share of the query's words.
 NEAR = 0.4
@@ -29,7 +29,7 @@ _MOST = 2.2
 
 @dataclass(frozen=True, kw_only=True)
 class ToHold:
-    """A thing to be held. Raises ContentInvalid for its text, Invalid for anything else."""
+    """A new buffer item. Raises ContentInvalid for its text, Invalid for anything else."""
 
     content: str
     lasts: timedelta = LASTS
@@ -43,7 +43,7 @@ class ToHold:
         check_content(self.content)
         if not timedelta(0) < self.lasts <= LONGEST:
             raise Invalid(
-                f"a thing is held for more than no time and at most {LONGEST.days} days, got {self.lasts}"
+                f"a buffer item lasts more than no time and at most {LONGEST.days} days, got {self.lasts}"
             )
         if self.importance is not None and not 0 <= self.importance <= 1:
             raise Invalid(f"importance must be a number from 0 to 1, got {self.importance}")
@@ -63,7 +63,7 @@ class ToHold:
 
 
 def matters(*, importance: float, accesses: int) -> bool:
-    """Tell whether a held thing is worth remembering."""
+    """Return whether a buffer item is worth remembering."""
     return importance >= MATTERS_FROM or accesses >= MATTERS_AFTER
 
 

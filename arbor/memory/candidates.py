@@ -1,4 +1,4 @@
-"""Memories that may be recalled, as columns: what the ranker looks at, hundreds at a time."""
+"""The candidates of a recall as columns, which the ranker reads hundreds at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Candidate(NamedTuple):
-    """One memory that may be recalled, or stands beside one."""
+    """One memory that may be recalled, or is a neighbor of one."""
 
     id: UUID
     #: Inner product of `Reading.lexical` with the stored vector, 0 to 1.
@@ -112,9 +112,9 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Links:
-    """What some candidates lend others along their neighborhoods: one entry for each tie, columns of the same length."""
+    """The associations between candidates along their neighborhoods: one entry per tie, columns of the same length."""
 
-    #: Who lends and who is lent to: places among the candidates.
+    #: Source and target of the association: places among the candidates.
     lender: Places
     borrower: Places
     #: Of the lender's fit, 0 to 1.
@@ -124,9 +124,9 @@ class Links:
     def of(cls, ties: Sequence[tuple[int, int, float]]) -> Self:
         """Return the columns of these (lender, borrower, share)."""
         return cls(
-            lender=np.array([each[0] for each in ties], dtype=np.int64),
-            borrower=np.array([each[1] for each in ties], dtype=np.int64),
-            share=_numbers([each[2] for each in ties]),
+            lender=np.array([tie[0] for tie in ties], dtype=np.int64),
+            borrower=np.array([tie[1] for tie in ties], dtype=np.int64),
+            share=_numbers([tie[2] for tie in ties]),
         )
 
 
@@ -135,7 +135,9 @@ NO_LINKS = Links.of([])
 
 def halves(ids: Sequence[UUID]) -> npt.NDArray[np.uint64]:
     """Return ids as (n, 2) integers."""
-    return np.frombuffer(b"".join(each.bytes for each in ids), ">u8").reshape(-1, 2).astype(np.uint64)
+    return (
+        np.frombuffer(b"".join(memory_id.bytes for memory_id in ids), ">u8").reshape(-1, 2).astype(np.uint64)
+    )
 
 
 def whole(ids: npt.NDArray[np.uint64]) -> list[UUID]:
@@ -147,7 +149,7 @@ def whole(ids: npt.NDArray[np.uint64]) -> list[UUID]:
 def session_numbers(sessions: Sequence[str]) -> Places:
     """Return a number for each session, the same for the same name; -1 for none."""
     numbers: dict[str, int] = {"": -1}
-    return np.array([numbers.setdefault(each, len(numbers) - 1) for each in sessions], dtype=np.int64)
+    return np.array([numbers.setdefault(session, len(numbers) - 1) for session in sessions], dtype=np.int64)
 
 
 def id_numbers(ids: npt.NDArray[np.uint64]) -> Places:
@@ -165,5 +167,5 @@ def microseconds(moment: datetime) -> int:
 
 
 def moment(count: int) -> datetime:
-    """Return the moment so many microseconds after EPOCH."""
+    """Return the moment that is this number of microseconds after EPOCH."""
     return EPOCH + int(count) * _MICROSECOND

@@ -1,4 +1,4 @@
-"""How themes bear on one another: by shared members, nearness, time, and the relations between their memories."""
+"""Relations between clusters: by shared members, nearness, time, and the relations between their memories."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import numpy as np
 from arbor.memory.clusters import Vectors
 from arbor.memory.relations import Relation
 
-#: Share of the smaller theme's members that two must share to overlap.
+#: Share of the smaller cluster's members that two must share to overlap.
 OVERLAPS_AT = 0.2
-#: Links of one kind from one theme: the strongest.
+#: Links of one kind from one cluster: the strongest.
 MOST_LINKS = 10
 
 
 class ClusterLink(StrEnum):
-    """How one theme bears on another."""
+    """The kinds of relations between clusters."""
 
     #: They share members. Both ways.
     OVERLAPS = "overlaps"
@@ -40,7 +40,7 @@ class ClusterLink(StrEnum):
     DERIVES_FROM = "derives_from"
 
 
-#: What a relation between members makes of their themes. Other relations say nothing about a theme.
+#: What a relation between members makes of their clusters. Other relations say nothing about a cluster.
 BY_RELATION: Mapping[Relation, ClusterLink] = {
     Relation.CONTRADICTS: ClusterLink.CONTRADICTS,
     Relation.CAUSES: ClusterLink.CAUSES,
@@ -52,7 +52,7 @@ BY_RELATION: Mapping[Relation, ClusterLink] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """A theme with what its links are computed from."""
+    """A cluster with what its links are computed from."""
 
     id: UUID
     centroid: Vectors
@@ -74,7 +74,7 @@ class Tie:
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """How one theme bears on another, and how much, 0 to 1."""
+    """A relation of one cluster to another, with its strength, 0 to 1."""
 
     source: UUID
     target: UUID
@@ -89,13 +89,13 @@ def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
     return ordered[last // 4], ordered[last - last // 4]
 
 
-def relate(themes: Sequence[Placed], ties: Iterable[Tie], *, near: float) -> list[Link]:
-    """Return the links between themes; of each theme the MOST_LINKS strongest of each kind.
+def relate(clusters: Sequence[Placed], ties: Iterable[Tie], *, near: float) -> list[Link]:
+    """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
 
-    Centres at a cosine of `near` or more are similar. A theme whose middle half lies wholly before that of a similar one
+    Centres at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar one
     evolves into it. Relations between members add up as independent evidence: 1 − Π(1 − weight).
     """
-    ordered = sorted(themes, key=lambda theme: theme.id)
+    ordered = sorted(clusters, key=lambda cluster: cluster.id)
     strengths: dict[tuple[UUID, UUID, ClusterLink], float] = {}
     for found in (_overlaps(ordered), _nearness(ordered, near), _evidence(ordered, ties)):
         for key, strength in found.items():
@@ -104,45 +104,45 @@ def relate(themes: Sequence[Placed], ties: Iterable[Tie], *, near: float) -> lis
     for (source, target, link), strength in strengths.items():
         by_kind[source, link].append(Link(source=source, target=target, link=link, strength=strength))
     return [
-        each
+        link
         for key in sorted(by_kind)
-        for each in sorted(by_kind[key], key=lambda each: (-each.strength, each.target))[:MOST_LINKS]
+        for link in sorted(by_kind[key], key=lambda link: (-link.strength, link.target))[:MOST_LINKS]
     ]
 
 
 type _Strengths = dict[tuple[UUID, UUID, ClusterLink], float]
 
 
-def _overlaps(themes: Sequence[Placed]) -> _Strengths:
-    sizes = {theme.id: len(theme.members) for theme in themes}
+def _overlaps(clusters: Sequence[Placed]) -> _Strengths:
+    sizes = {cluster.id: len(cluster.members) for cluster in clusters}
     shared: Counter[tuple[UUID, UUID]] = Counter()
-    for own in _themes_of(themes).values():
+    for own in _clusters_of(clusters).values():
         shared.update(combinations(own, 2))
     found: _Strengths = {}
-    for (one, other), count in shared.items():
-        share = count / min(sizes[one], sizes[other])
+    for (first, other), count in shared.items():
+        share = count / min(sizes[first], sizes[other])
         if share >= OVERLAPS_AT:
-            found[one, other, ClusterLink.OVERLAPS] = found[other, one, ClusterLink.OVERLAPS] = share
+            found[first, other, ClusterLink.OVERLAPS] = found[other, first, ClusterLink.OVERLAPS] = share
     return found
 
 
-def _nearness(themes: Sequence[Placed], near: float) -> _Strengths:
+def _nearness(clusters: Sequence[Placed], near: float) -> _Strengths:
     found: _Strengths = {}
-    if len(themes) < 2:
+    if len(clusters) < 2:
         return found
-    centres = np.stack([theme.centroid for theme in themes])
+    centres = np.stack([cluster.centroid for cluster in clusters])
     cosines = np.clip(centres @ centres.T, 0.0, 1.0)
     np.fill_diagonal(cosines, 0.0)
     for row, column in np.argwhere((cosines >= near) & (cosines > 0)):
-        one, other, cosine = themes[row], themes[column], float(cosines[row, column])
-        found[one.id, other.id, ClusterLink.SIMILAR] = cosine
-        if one.ended < other.began:
-            found[one.id, other.id, ClusterLink.EVOLVES_INTO] = cosine
+        first, second, cosine = clusters[row], clusters[column], float(cosines[row, column])
+        found[first.id, second.id, ClusterLink.SIMILAR] = cosine
+        if first.ended < second.began:
+            found[first.id, second.id, ClusterLink.EVOLVES_INTO] = cosine
     return found
 
 
-def _evidence(themes: Sequence[Placed], ties: Iterable[Tie]) -> _Strengths:
-    own = _themes_of(themes)
+def _evidence(clusters: Sequence[Placed], ties: Iterable[Tie]) -> _Strengths:
+    own = _clusters_of(clusters)
     doubts: _Strengths = {}
     for tie in ties:
         link = BY_RELATION.get(tie.relation)
@@ -153,16 +153,16 @@ def _evidence(themes: Sequence[Placed], ties: Iterable[Tie]) -> _Strengths:
                 pairs = {(source, target)} | (
                     {(target, source)} if link is ClusterLink.CONTRADICTS else set()
                 )
-                for one, other in pairs:
-                    if one != other:
-                        doubts[one, other, link] = doubts.get((one, other, link), 1.0) * (1 - tie.weight)
+                for first, other in pairs:
+                    if first != other:
+                        doubts[first, other, link] = doubts.get((first, other, link), 1.0) * (1 - tie.weight)
     return {key: 1 - doubt for key, doubt in doubts.items() if doubt < 1}
 
 
-def _themes_of(themes: Sequence[Placed]) -> dict[UUID, list[UUID]]:
-    """Return the themes of each member, in the order of their ids."""
+def _clusters_of(clusters: Sequence[Placed]) -> dict[UUID, list[UUID]]:
+    """Return the clusters of each member, in the order of their ids."""
     own: dict[UUID, list[UUID]] = defaultdict(list)
-    for theme in themes:
-        for memory_id in theme.members:
-            own[memory_id].append(theme.id)
+    for cluster in clusters:
+        for memory_id in cluster.members:
+            own[memory_id].append(cluster.id)
     return own

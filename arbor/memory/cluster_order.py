@@ -1,4 +1,4 @@
-"""Putting an agent's clusters in order: carried on, merged, dissolved and formed anew, all memories at once."""
+"""Recluster an agent's memories: carry on, merge, dissolve and form clusters, all memories at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.memory.clusters import (
     LEAVES_BELOW,
     MOST_CLUSTERS,
     SKETCHED_BELOW,
-    Theme,
+    ClusterValue,
     Vectors,
     assign,
     centroid_of,
@@ -24,9 +24,9 @@ from arbor.memory.clusters import (
     form,
 )
 
-#: Of the way from where a memory belongs to exactly the same: centres that near are one theme.
+#: Of the way from where a memory belongs to exactly the same: centres that near are one cluster.
 MERGED_AT = 0.6
-#: How often new themes are looked for in what is left over, and turns of assigning and averaging in between; nearly nobody
+#: How often new clusters are looked for in what is left over, and turns of assigning and averaging in between; nearly nobody
 #: moves after that.
 _ROUNDS = 4
 _TURNS = 10
@@ -35,9 +35,9 @@ _TINY = 1e-6
 
 
 def arrange(
-    ids: Sequence[UUID], vectors: Vectors, standing: Sequence[Theme], *, deviations: float = BELONGS_AT
-) -> list[Theme]:
-    """Return the themes of all of an agent's memories, those that stand carried on; the oldest first, then new ones.
+    ids: Sequence[UUID], vectors: Vectors, existing: Sequence[ClusterValue], *, deviations: float = BELONGS_AT
+) -> list[ClusterValue]:
+    """Return the clusters of all of an agent's memories, existing ones carried on; the oldest first, then new ones.
 
     `vectors` are rows of length 1 in the order of `ids`. Centres are the mean of their members, whatever they were before;
     those too near each other are merged, those with too few members dissolved, and what fits none forms new ones.
@@ -47,25 +47,27 @@ def arrange(
         raise Invalid(f"one vector for each id is needed, got {len(vectors)} for {len(set(ids))}")
     order = sorted(range(len(ids)), key=lambda row: ids[row])
     table = _Table([ids[row] for row in order], vectors[order], deviations)
-    table.take_up(sorted((theme for theme in standing if theme.id), key=lambda theme: str(theme.id)))
+    table.add_existing(
+        sorted((cluster for cluster in existing if cluster.id), key=lambda cluster: str(cluster.id))
+    )
     table.settle()
     for _ in range(_ROUNDS):
         if not table.form():
             break
         table.settle()
-    return table.themes()
+    return table.clusters()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Head:
-    """What a theme is besides its members."""
+    """The id of a cluster, and whether somebody named it."""
 
     id: UUID | None
     named: bool
 
 
 class _Table:
-    """Memories and themes, with how strongly each belongs to each: rows of `strengths`, and its columns."""
+    """Memories and clusters, with how strongly each belongs to each: rows of `strengths`, and its columns."""
 
     def __init__(self, ids: Sequence[UUID], vectors: Vectors, deviations: float) -> None:
         self._ids = ids
@@ -79,21 +81,21 @@ class _Table:
         self._centres: Vectors = np.zeros((0, vectors.shape[1]), dtype=np.float32)
         self._strengths: Vectors = np.zeros((len(ids), 0), dtype=np.float32)
 
-    def take_up(self, themes: Sequence[Theme]) -> None:
-        """Begin with the themes that stand, by those of their members that are here."""
+    def add_existing(self, clusters: Sequence[ClusterValue]) -> None:
+        """Begin with the existing clusters, by those of their members that are among these memories."""
         row_of = {memory_id: row for row, memory_id in enumerate(self._ids)}
-        self._heads = [_Head(id=theme.id, named=theme.named) for theme in themes]
-        self._centres = np.zeros((len(themes), self._vectors.shape[1]), dtype=np.float32)
-        self._strengths = np.zeros((len(self._ids), len(themes)), dtype=np.float32)
-        for column, theme in enumerate(themes):
-            for memory_id, strength in theme.members.items():
+        self._heads = [_Head(id=cluster.id, named=cluster.named) for cluster in clusters]
+        self._centres = np.zeros((len(clusters), self._vectors.shape[1]), dtype=np.float32)
+        self._strengths = np.zeros((len(self._ids), len(clusters)), dtype=np.float32)
+        for column, cluster in enumerate(clusters):
+            for memory_id, strength in cluster.members.items():
                 if memory_id in row_of:
                     self._strengths[row_of[memory_id], column] = strength or _TINY
         self._centre()
 
     def form(self) -> bool:
-        """Add new themes of what belongs to none, and say whether there were any."""
-        free = self._vectors[~self._held().any(axis=1)]
+        """Add new clusters of what belongs to none, and say whether there were any."""
+        free = self._vectors[~self._assigned().any(axis=1)]
         room = MOST_CLUSTERS - len(self._heads)
         fresh = form(
             free,
@@ -113,17 +115,17 @@ class _Table:
     def settle(self) -> None:
         """Assign and average in turns until nobody moves; the centres are those of the members at the end."""
         for _ in range(_TURNS):
-            before = self._heads, self._at_home()
+            before = self._heads, self._home_clusters()
             self._merge()
             self._assign()
             self._centre()
-            if before[0] == self._heads and np.array_equal(before[1], self._at_home()):
+            if before[0] == self._heads and np.array_equal(before[1], self._home_clusters()):
                 break
 
-    def themes(self) -> list[Theme]:
-        """Return the themes as they are now."""
+    def clusters(self) -> list[ClusterValue]:
+        """Return the clusters as they are now."""
         return [
-            Theme(
+            ClusterValue(
                 id=head.id,
                 named=head.named,
                 centroid=self._centres[column],
@@ -135,11 +137,11 @@ class _Table:
             for column, head in enumerate(self._heads)
         ]
 
-    def _held(self) -> npt.NDArray[np.bool_]:
+    def _assigned(self) -> npt.NDArray[np.bool_]:
         return self._strengths > 0
 
-    def _at_home(self) -> npt.NDArray[np.bool_]:
-        """Return which theme is the one of each memory that it belongs to most: at most one in a row."""
+    def _home_clusters(self) -> npt.NDArray[np.bool_]:
+        """Return which cluster is the one of each memory that it belongs to most: at most one in a row."""
         home = np.zeros(self._strengths.shape, dtype=bool)
         if self._heads:
             best = self._strengths.argmax(axis=1)
@@ -147,18 +149,18 @@ class _Table:
             home[rows, best] = self._strengths[rows, best] > 0
         return home
 
-    def _keep(self, columns: Sequence[int]) -> None:
+    def _select(self, columns: Sequence[int]) -> None:
         self._heads = [self._heads[column] for column in columns]
         self._centres = self._centres[columns]
         self._strengths = self._strengths[:, columns]
 
     def _assign(self) -> None:
-        """Give each memory to its best themes. Those that are left with too few dissolve, and theirs go elsewhere."""
+        """Give each memory to its best clusters. Those that are left with too few dissolve, and theirs go elsewhere."""
         while self._heads:
             self._strengths = assign(
-                self._vectors, self._centres, least=self._least, held=self._held(), leaves=self._leaves
+                self._vectors, self._centres, least=self._least, held=self._assigned(), leaves=self._leaves
             )
-            sizes = self._at_home().sum(axis=0)
+            sizes = self._home_clusters().sum(axis=0)
             lasting = [
                 column
                 for column, head in enumerate(self._heads)
@@ -166,43 +168,45 @@ class _Table:
             ]
             if len(lasting) == len(self._heads):
                 return
-            self._keep(lasting)
+            self._select(lasting)
 
     def _centre(self) -> None:
-        """Put each centre where its members are; a theme without any, or whose members cancel out, goes."""
-        home = self._at_home()
+        """Set each centre to the mean of its members; drop clusters without any, or whose members cancel out."""
+        home = self._home_clusters()
         centres = [centroid_of(self._vectors[home[:, column]]) for column in range(len(self._heads))]
         lasting = [column for column, centre in enumerate(centres) if centre is not None]
-        self._keep(lasting)
+        self._select(lasting)
         if lasting:
             self._centres = np.stack([centre for centre in centres if centre is not None])
 
     def _merge(self) -> None:
-        """Make one of two themes whose centres are too near, the nearest first, until none are.
+        """Make one of two clusters whose centres are too near, the nearest first, until none are.
 
-        The one that somebody named takes up the other, else the larger, else the older. Two that were named stay two.
+        The one that somebody named absorbs the other, else the larger, else the older. Two that were named stay two.
         """
         named = np.array([head.named for head in self._heads], dtype=bool)
         cosines = self._centres @ self._centres.T
         cosines[np.outer(named, named)] = 0.0
         np.fill_diagonal(cosines, 0.0)
-        home = self._at_home()
+        home = self._home_clusters()
         left = list(range(len(self._heads)))
         while len(left) > 1:
             pair = divmod(int(cosines.argmax()), len(named))
             if cosines[pair] < self._merged:
                 break
-            kept, gone = sorted(pair, key=lambda column: (not named[column], -home[:, column].sum(), column))
-            left.remove(gone)
-            self._strengths[:, kept] = self._strengths[:, [kept, gone]].max(axis=1)
-            home[:, kept] |= home[:, gone]
-            centre = centroid_of(self._vectors[home[:, kept]])
+            survivor, absorbed = sorted(
+                pair, key=lambda column: (not named[column], -home[:, column].sum(), column)
+            )
+            left.remove(absorbed)
+            self._strengths[:, survivor] = self._strengths[:, [survivor, absorbed]].max(axis=1)
+            home[:, survivor] |= home[:, absorbed]
+            centre = centroid_of(self._vectors[home[:, survivor]])
             if centre is not None:
-                self._centres[kept] = centre
-            near = self._centres @ self._centres[kept]
+                self._centres[survivor] = centre
+            near = self._centres @ self._centres[survivor]
             near[[column for column in range(len(named)) if column not in left]] = 0.0
-            near[kept] = 0.0
-            near[named & named[kept]] = 0.0
-            cosines[kept] = cosines[:, kept] = near
-            cosines[gone] = cosines[:, gone] = 0.0
-        self._keep(left)
+            near[survivor] = 0.0
+            near[named & named[survivor]] = 0.0
+            cosines[survivor] = cosines[:, survivor] = near
+            cosines[absorbed] = cosines[:, absorbed] = 0.0
+        self._select(left)

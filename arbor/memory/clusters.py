@@ -1,8 +1,8 @@
-"""Clusters: which memories make a theme, which themes a memory belongs to, and which themes are one.
+"""Clusters: form them, assign memories to them, and merge those that are the same.
 
 Embedders differ in what a cosine means (docs/explanation/recall.md): nearness is measured in deviations above the mean cosine of
 the agent's own memories, so that one rule fits them all. Everything is in the order of the ids, so that the same
-memories make the same themes however they are handed in.
+memories make the same clusters however they are handed in.
 """
 
 from __future__ import annotations
@@ -20,49 +20,49 @@ from arbor.memory.values import ScoreTerms
 
 type Vectors = npt.NDArray[np.float32]
 
-#: A memory belongs to at most so many clusters (seed 004, `assign_memory_to_clusters`; its origin's constant).
+#: The most clusters that a memory belongs to (seed 004, `assign_memory_to_clusters`; its origin's constant).
 MOST_EACH = 3
-#: Members without which there is no theme.
+#: Members without which there is no cluster.
 LEAST_MEMBERS = 3
-#: Clusters of one agent: more than anyone could tell apart; 50 memories each in a full mind.
+#: Clusters of one agent: more than anyone could distinguish; 50 memories each in a full mind.
 MOST_CLUSTERS = 200
 #: Deviations above the mean cosine at which a memory belongs to a centre: the origin's 0.7, made relative. On dialogs of
-#: 400 to 700 turns it makes 22 to 54 themes, with 58 to 72 % of the turns in one (docs/explanation/clusters.md).
+#: 400 to 700 turns it makes 22 to 54 clusters, with 58 to 72 % of the turns in one (docs/explanation/clusters.md).
 BELONGS_AT = 3.5
-#: How many deviations less will do between two memories, for the first sketch of a theme: they are less near to each
+#: How many deviations less will do between two memories, for the first sketch of a cluster: they are less near to each
 #: other than to their centre.
 SKETCHED_BELOW = 1.0
-#: How many deviations less will do to stay in a theme: one does not fall out of it because its centre moved a little.
+#: How many deviations less will do to stay in a cluster: one does not fall out of it because its centre moved a little.
 LEAVES_BELOW = 0.5
-#: A query brings a theme to mind at so many deviations above its mean cosine with the agent's memories, and a memory is
-#: clear to it at so many. (The origin's 0.7 and 0.5, made relative; measured in docs/explanation/clusters.md.)
+#: Deviations above a query's mean cosine with the agent's memories from which a cluster resonates, and from which a memory is
+#: clear. (The origin's 0.7 and 0.5, made relative; measured in docs/explanation/clusters.md.)
 RESONATES_AT = 3.0
 CLEAR_AT = 3.5
 #: A memory is clear by its words if it has them for so much of what the query's weigh, 0 to 1.
 CLEAR_WORDS = 0.5
-#: Themes that are on the tip of the tongue at once.
+#: Clusters that are on the tip of the tongue at once.
 MOST_PARTIAL = 3
 #: Below this cosine nothing is near, however unlike everything else is.
 LEAST_COSINE = 0.3
 #: What rounding to half precision may take from a cosine.
 ROUNDING = 1e-3
-#: Seeds in a row that may fail before no more themes are looked for.
+#: Seeds in a row that may fail before no more clusters are looked for.
 _FRUITLESS = 200
 #: Memories compared with all others at once: 40 MB in a full mind.
 _BLOCK = 1000
-#: Turns of averaging and gathering in which a sketch becomes a theme.
+#: Turns of averaging and gathering in which a sketch becomes a cluster.
 _SKETCHES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cosines:
-    """How near an agent's memories are to each other, or to a query: mean and deviation of the cosines."""
+    """The mean and deviation of the cosines among an agent's memories, or of a query with them."""
 
     mean: float
     deviation: float
 
     def at(self, deviations: float) -> float:
-        """Return the cosine that lies so many deviations above the mean.
+        """Return the cosine that lies `deviations` above the mean.
 
         At least LEAST_COSINE; at most half of the way from the mean to 1, so that it can be reached.
         """
@@ -76,7 +76,7 @@ class Cosines:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Theme:
+class ClusterValue:
     """A cluster as a value: its id (None for a new one), its centre, and the cosines of its members, 0 to 1, by id."""
 
     id: UUID | None
@@ -151,10 +151,10 @@ def assign(
 def form(
     vectors: Vectors, beside: Vectors, *, sketched: float, least: float, apart: float, most: int
 ) -> list[Vectors]:
-    """Return the centres of new themes among memories that fit none, at most `most`, the densest first.
+    """Return the centres of new clusters among memories that fit none, at most `most`, the densest first.
 
-    A leader algorithm: the memory with the most others at `sketched` or nearer begins a theme with them; what lies
-    within `least` of their centre belongs to it, and is taken out. Fewer than LEAST_MEMBERS are no theme, nor are those
+    A leader algorithm: the memory with the most others at `sketched` or nearer begins a cluster with them; what lies
+    within `least` of their centre belongs to it, and is taken out. Fewer than LEAST_MEMBERS are no cluster, nor are those
     whose centre is at `apart` or nearer to that of another, new or among those `beside`: that one is theirs.
     """
     free = np.ones(len(vectors), dtype=bool)
@@ -206,7 +206,7 @@ def _crowds(vectors: Vectors, least: float) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True, kw_only=True)
 class Felt:
-    """What a member adds to how its theme feels and what it weighs."""
+    """The contribution of a member to the emotional signature and importance of its cluster."""
 
     #: How strongly it belongs, 0 to 1.
     strength: float
@@ -218,7 +218,7 @@ class Felt:
 
 @dataclass(frozen=True, kw_only=True)
 class Feeling:
-    """A theme's emotional signature and weight."""
+    """A cluster's emotional signature and weight."""
 
     #: Mean valence, -1 to 1, and mean strength of feeling, 0 to 1.
     valence: float
@@ -228,7 +228,7 @@ class Feeling:
 
 
 def feeling_of(members: Sequence[Felt]) -> Feeling:
-    """Return how a theme with these members feels, and what it weighs: nothing without any."""
+    """Return how a cluster with these members feels, and what it weighs: nothing without any."""
     weight = sum(member.strength for member in members)
     if not members or weight <= 0:
         return Feeling(valence=0.0, intensity=0.0, importance=0.0)
@@ -241,7 +241,7 @@ def feeling_of(members: Sequence[Felt]) -> Feeling:
 
 @dataclass(frozen=True, kw_only=True)
 class Resonance:
-    """How near a query is to a theme's centre, and to the nearest of its memories: cosines, -1 to 1."""
+    """The cosines of a query with a cluster's centre and with the nearest of its memories, -1 to 1."""
 
     id: UUID
     centre: float
@@ -249,20 +249,21 @@ class Resonance:
 
 
 def is_clear(terms: ScoreTerms) -> bool:
-    """Say whether a recalled memory is clear by its words alone. By its meaning, `Cosines.clear` says."""
+    """Return whether a recalled memory is clear by its words alone. `Cosines.clear` decides by meaning."""
     return terms.words >= CLEAR_WORDS
 
 
 def tip_of_tongue(resonances: Sequence[Resonance], cosines: Cosines) -> list[Resonance]:
-    """Return the themes that a query brings to mind without any of their memories being clear, the nearest first.
+    """Return the clusters that a query brings to mind without any of their memories being clear, the nearest first.
 
-    `cosines` are the query's with all of the agent's memories. A theme resonates at RESONATES_AT deviations or more while
-    its best memory is below CLEAR_AT, and less near than the theme as a whole (seed 004, `find_partial_activations`).
+    `cosines` are the query's with all of the agent's memories. A cluster resonates at RESONATES_AT deviations or more while
+    its best memory is below CLEAR_AT, and less near than the cluster as a whole (seed 004, `find_partial_activations`).
     At most MOST_PARTIAL.
     """
     found = [
-        each
-        for each in resonances
-        if each.centre >= cosines.at(RESONATES_AT) and each.best_memory < min(cosines.clear, each.centre)
+        resonance
+        for resonance in resonances
+        if resonance.centre >= cosines.at(RESONATES_AT)
+        and resonance.best_memory < min(cosines.clear, resonance.centre)
     ]
-    return sorted(found, key=lambda each: (-each.centre, each.id))[:MOST_PARTIAL]
+    return sorted(found, key=lambda resonance: (-resonance.centre, resonance.id))[:MOST_PARTIAL]

@@ -1,4 +1,4 @@
-"""Code in what was said: each fenced block, with its language and the words around it."""
+"""Extract fenced code blocks from a text, with their language and the words around them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class CodeBlock:
-    """A piece of code; `language` is empty when its fence names none, `title` the line of prose before it."""
+    """A code snippet; `language` is empty when its fence names none, `title` the line of prose before it."""
 
     language: str
     title: str

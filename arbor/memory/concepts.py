@@ -1,4 +1,4 @@
-"""Concepts: when two names mean the same idea, and how ideas stand above one another."""
+"""Concepts: keys under which two names mean the same idea, and the hierarchy of broader concepts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Hashable, Mapping
 
 from arbor.errors import Invalid
 
-#: The longest name, and the longest key, that a concept's row holds, in characters.
+#: The longest name and the longest key of a concept, in characters.
 NAME_LENGTH = 100
-#: Broader concepts that may stand above one: as deep as any ontology that people can read.
+#: The most levels above a concept: as deep as any ontology that people can read.
 MAX_DEPTH = 16
-#: What stands around a name in running text, and is no part of it.
+#: Characters around a name in running text that are no part of it.
 _QUOTES = " \"'“”‘’«»"
 _ENDS = ".,;:!?"
 
@@ -65,9 +65,9 @@ def flatten[K: Hashable](parents: Mapping[K, K | None]) -> dict[K, tuple[K, ...]
             chain.append(at)
             at = parents[at]
         above = (*found[at], at) if at is not None and at in found else ()
-        for each in reversed(chain):
-            found[each] = above
-            above = (*above, each)
+        for key in reversed(chain):
+            found[key] = above
+            above = (*above, key)
         if len(found[concept]) > MAX_DEPTH:
             raise Invalid(
                 f"at most {MAX_DEPTH} concepts may stand above one, {concept} would have {len(found[concept])}"
@@ -85,7 +85,7 @@ def with_parent[K: Hashable](
 
 
 def merged[K: Hashable](parents: Mapping[K, K | None], *, kept: K, gone: K) -> dict[K, K | None]:
-    """Return the hierarchy with one concept taken up by another, which inherits its narrower ones.
+    """Return the hierarchy with one concept merged into another, which inherits its narrower ones.
 
     Where the kept one stood below the other, it takes its place. Raises Invalid for a concept and itself, and as
     `flatten` does.
@@ -107,4 +107,4 @@ def _bare(text: str) -> str:
 
 
 def _path[K](chain: list[K], at: K) -> str:
-    return " → ".join(str(each) for each in [*chain[chain.index(at) :], at])
+    return " → ".join(str(key) for key in [*chain[chain.index(at) :], at])

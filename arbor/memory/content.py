@@ -1,4 +1,4 @@
-"""What text a memory may hold, and when two texts are the same."""
+"""Check the text of a memory, and hash it so that equal texts are found."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_content(content: str) -> None:
 
 
 def check_line(name: str, value: str, longest: int) -> None:
-    """Raise Invalid unless a short text has at most so many characters and can be stored exactly as it is."""
+    """Raise Invalid unless a short text is within its length limit and can be stored exactly as it is."""
     if len(value) > longest:
         raise Invalid(f"{name} must have at most {longest:,} characters, got {len(value):,}")
     check_text(name, value)

@@ -1,4 +1,4 @@
-"""Opens a conversation's file, whatever its format, and reads it turn by turn."""
+"""Open a conversation's file, whatever its format, and read it turn by turn."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from arbor.memory.turns import BadLine, Turn
 MAX_LINE_BYTES = 400_000
 #: A JSON document is read whole; more than this is no conversation.
 MAX_DOCUMENT_BYTES = 256 * 1024 * 1024
-#: How much of the beginning tells the format.
+#: The length of the beginning from which the format is recognized.
 _HEAD_BYTES = 4_096
 _HEAD_LINES = 50
 _NAME_LENGTH = 60
 
 
 class ConversationFormat(StrEnum):
-    """How a conversation is written down."""
+    """The file formats of a conversation."""
 
     #: JSON of the LoCoMo set: one dialog, or a list of them.
     LOCOMO = "locomo"

@@ -1,4 +1,4 @@
-"""How memories fade: functions of time, computed when asked for, never written row by row."""
+"""Decay of importance: functions of time, computed when asked for, never written row by row."""
 
 from __future__ import annotations
 

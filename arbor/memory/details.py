@@ -1,4 +1,4 @@
-"""What each type of memory has beside its text, as values and as the JSON of the memory's row (seed 004, "Layer 1").
+"""The details of each memory type, as values and as the JSON of the memory's row (seed 004, "Layer 1").
 
 Making one is strict: what is wrong raises Invalid. Reading one is lenient: what is missing has its default, and what an
 older or newer Arbor put there stays in `extra` and is written back.
@@ -27,7 +27,7 @@ DEFAULT_CONFIDENCE = 1.0
 
 @dataclass(frozen=True, kw_only=True)
 class Emotion:
-    """How something felt. Raises Invalid."""
+    """Valence and arousal of an event. Raises Invalid."""
 
     #: From -1, bad, to 1, good.
     valence: float = 0.0
@@ -61,14 +61,14 @@ class Emotion:
 
 @dataclass(frozen=True, kw_only=True)
 class Detail:
-    """What the details of all types share."""
+    """The fields that the details of all types share."""
 
     type: ClassVar[MemoryType]
     #: What this Arbor does not know, as it was read.
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what the memory's row holds: nothing that is empty."""
+        """Return the JSON for the memory's row, without empty fields."""
         return {**self.extra, **_without_empty(self._known())}
 
     def _known(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Detail:
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodicDetail(Detail):
-    """What happened. Raises Invalid."""
+    """The details of an event. Raises Invalid."""
 
     type = MemoryType.EPISODIC
     #: In what situation, what was done, and what came of it.
@@ -106,7 +106,7 @@ class EpisodicDetail(Detail):
 
 @dataclass(frozen=True, kw_only=True)
 class SemanticDetail(Detail):
-    """Why something is held to be so. Raises Invalid."""
+    """The reasons and sources of a fact. Raises Invalid."""
 
     type = MemoryType.SEMANTIC
     #: How sure whoever stored it was, 0 to 1; its trust is at most that.
@@ -127,7 +127,7 @@ class SemanticDetail(Detail):
             raise Invalid(f"a fact has at most {MOST_SOURCES} sources, got {len(self.sources)}")
         if len(self.contradictions) > MOST_ENTRIES:
             raise Invalid(f"a fact has at most {MOST_ENTRIES} contradictions, got {len(self.contradictions)}")
-        if any(not isinstance(each, UUID) for each in self.contradictions):
+        if any(not isinstance(contradiction, UUID) for contradiction in self.contradictions):
             raise Invalid(f"contradictions must be ids of memories, got {list(self.contradictions)!r}")
         object.__setattr__(self, "sources", merge_sources(self.sources))
         object.__setattr__(self, "contradictions", tuple(dict.fromkeys(self.contradictions)))
@@ -136,29 +136,29 @@ class SemanticDetail(Detail):
         return {
             "confidence": None if self.confidence == DEFAULT_CONFIDENCE else self.confidence,
             "category": self.category,
-            "sources": [each.to_json() for each in self.sources],
-            "contradictions": [str(each) for each in self.contradictions],
+            "sources": [source.to_json() for source in self.sources],
+            "contradictions": [str(contradiction) for contradiction in self.contradictions],
             "alignment": self.alignment or None,
         }
 
     @property
     def trust(self) -> float:
-        """How far its sources, and what the agent believed, let it be trusted, 0 to 1."""
+        """The trust, 0 to 1, that the fact's sources and the agent's prior belief allow."""
         return semantic_trust(confidence=self.confidence, sources=self.sources, alignment=self.alignment)
 
     def with_sources(self, sources: Iterable[Source]) -> SemanticDetail:
-        """Return it with these sources too, as many as one fact holds."""
+        """Return the detail with these sources added, up to the limit of a fact."""
         return replace(self, sources=merge_sources(self.sources, sources)[:MOST_SOURCES])
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProceduralDetail(Detail):
-    """How something is done; how it has worked out is counted in `Practice`. Raises Invalid."""
+    """The steps of a procedure; its outcomes are counted in `Practice`. Raises Invalid."""
 
     type = MemoryType.PROCEDURAL
     #: In order.
     steps: tuple[str, ...] = ()
-    #: What must be so, or be at hand, before the first step.
+    #: Preconditions of the first step.
     prerequisites: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -199,7 +199,7 @@ class StrategicDetail(Detail):
 
 #: The class of each type's detail.
 DETAILS: Mapping[MemoryType, type[Detail]] = {
-    each.type: each for each in (EpisodicDetail, SemanticDetail, ProceduralDetail, StrategicDetail)
+    detail.type: detail for detail in (EpisodicDetail, SemanticDetail, ProceduralDetail, StrategicDetail)
 }
 
 
@@ -227,13 +227,13 @@ def _texts(value: Any) -> tuple[str, ...]:
         return (value,)
     if not isinstance(value, (list, tuple)):
         raise Invalid(f"expected a list of texts, got {value!r}")
-    if not all(isinstance(each, str) for each in value):
+    if not all(isinstance(item, str) for item in value):
         raise Invalid(f"expected texts only, got {value!r}")
     return tuple(value)
 
 
 def _sources(value: Any) -> tuple[Source, ...]:
-    return tuple(Source.from_json(each) for each in (value if isinstance(value, list) else [value]))
+    return tuple(Source.from_json(item) for item in (value if isinstance(value, list) else [value]))
 
 
 def _as_is(value: Any) -> Any:
@@ -254,7 +254,7 @@ _READERS: Mapping[MemoryType, _Readers] = {
         "confidence": _as_is,
         "category": _as_is,
         "sources": _sources,
-        "contradictions": lambda value: tuple(UUID(each) for each in _texts(value)),
+        "contradictions": lambda value: tuple(UUID(text) for text in _texts(value)),
         "alignment": _as_is,
     },
     MemoryType.PROCEDURAL: {"steps": _texts, "prerequisites": _texts},

@@ -1,4 +1,4 @@
-"""When two texts say the same, so that one memory stands for both (`decay.effective_importance`: what it gains)."""
+"""Decide whether two texts say the same, so that one memory serves for both (`decay.effective_importance`: its gain)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.memory.lexical import fold
 WORDINGS_KEPT = 8
 
 _FILLERS = "a an the please thanks actually basically oh ah um uh er hm hmm hey hi hello ok okay"
-#: What may stand in a text or not and it says the same: articles, politeness, and sounds that fill a pause.
+#: Words that do not change what a text says: articles, politeness, and sounds that fill a pause.
 FILLERS = frozenset(_FILLERS.split())
 #: "A few" are more than few.
 _AFTER_A = frozenset({"few", "little"})
@@ -32,26 +32,26 @@ _SHORT_FORMS = {
 }
 
 
-def says_the_same(one: str, other: str) -> bool:
-    """Return whether two texts of nearly the same meaning may stand for each other.
+def says_the_same(first: str, second: str) -> bool:
+    """Return whether two texts of nearly the same meaning make the same claims.
 
     Vectors are blind for what often matters most: "from Berlin to Rome" has that of "from Rome to Berlin", Monday's is
     near Friday's, and that of "is 4711" near "is not 4711". So the words and signs must be the same ones in the same
-    order, as they stand, for "left" is not "leaves". Case, punctuation, FILLERS and short forms of "not" do not count.
+    order, uninflected, for "left" is not "leaves". Case, punctuation, FILLERS and short forms of "not" do not count.
     """
-    return _claims(one) == _claims(other)
+    return _claims(first) == _claims(second)
 
 
 @lru_cache(maxsize=2_000)
 def _claims(text: str) -> tuple[str, ...]:
     folded = fold(text)
-    said: list[str] = []
+    words: list[str] = []
     for part in _PARTS.findall(folded):
-        said.extend(_spelt_out(part))
-    followed = zip(said, [*said[1:], ""], strict=False)
-    told = [word for word, after in followed if word not in FILLERS or _matters(word, after)]
+        words.extend(_spelt_out(part))
+    followed = zip(words, [*words[1:], ""], strict=False)
+    claims = [word for word, after in followed if word not in FILLERS or _matters(word, after)]
     # A text of nothing but fillers, or without any word, is compared as it is.
-    return tuple(told or said or [" ".join(folded.split())])
+    return tuple(claims or words or [" ".join(folded.split())])
 
 
 def _spelt_out(word: str) -> tuple[str, ...]:

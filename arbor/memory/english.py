@@ -1,4 +1,4 @@
-"""What English adds to the finding of words: which words say nothing, and forms that no suffix rule reaches."""
+"""English stop words, and word forms that no suffix rule reaches."""
 
 from __future__ import annotations
 

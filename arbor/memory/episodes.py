@@ -1,4 +1,4 @@
-"""Why one episode is recalled before another: a sum of named terms, as for memories."""
+"""The ranking of episodes: a sum of named score components, as for memories."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.memory.values import DEFAULT_DECAY_RATE
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeWeights:
-    """What each term is worth: words as much as for memories, meaning more, for a summary says more than a turn."""
+    """The weights of the components: words as for memories, meaning more, for a summary says more than a turn."""
 
     words: float = 1.0
     meaning: float = 0.6
@@ -70,8 +70,8 @@ def rank_episodes(
     weights: EpisodeWeights = DEFAULT_EPISODE_WEIGHTS,
 ) -> list[tuple[UUID, EpisodeTerms]]:
     """Return the `limit` best, the best first, each with its terms; equal scores in the order of their ids."""
-    scored = [(each.id, _terms(each, span, now, weights)) for each in candidates]
-    return sorted(scored, key=lambda each: (-each[1].total, each[0]))[: max(0, limit)]
+    scored = [(episode.id, _terms(episode, span, now, weights)) for episode in candidates]
+    return sorted(scored, key=lambda episode: (-episode[1].total, episode[0]))[: max(0, limit)]
 
 
 def _terms(

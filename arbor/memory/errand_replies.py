@@ -1,4 +1,4 @@
-"""How replies to errands are read: leniently, entry by entry, and what is not taken is told with its reason."""
+"""Parse replies to maintenance calls leniently, entry by entry; each dropped entry gets its reason."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MAX_REASONS = 50
 
 
 class Answers[T](NamedTuple):
-    """What a reply says of memories, and what of it is not taken."""
+    """The entries of a reply that are used, by memory, and the dropped ones with their reasons."""
 
-    #: By a memory's place in the errand, from 0. A memory that is not here was left out.
+    #: By a memory's place in the call, from 0. A memory that is not here was left out.
     by_place: dict[int, T]
     #: The reasons, each naming the memory by its number in the prompt, from 1.
     dropped: tuple[str, ...] = ()
@@ -58,13 +58,13 @@ def read_concepts(text: str, *, count: int) -> Answers[tuple[Extracted, ...]]:
                 read.setdefault(concept_key(concept.name), concept)
             except Invalid as error:
                 dropped.append(f"memory {place + 1}: {_quoted(item)}: {error}")
-        kept = tuple(read.values())
+        unique = tuple(read.values())
         dropped += [
-            f"memory {place + 1}: {_quoted(each.name)}: above the {MAX_CONCEPTS} concepts of one memory"
-            for each in kept[MAX_CONCEPTS:]
+            f"memory {place + 1}: {_quoted(concept.name)}: above the {MAX_CONCEPTS} concepts of one memory"
+            for concept in unique[MAX_CONCEPTS:]
         ]
-        if kept or not concepts:
-            found[place] = kept[:MAX_CONCEPTS]
+        if unique or not concepts:
+            found[place] = unique[:MAX_CONCEPTS]
     if not found:
         raise ReplyInvalid(f'"memories" must list each of the {count} memories with its "concepts"')
     return Answers(found, bounded(dropped))
@@ -113,15 +113,15 @@ def _object(text: str, key: str) -> Mapping[str, Any]:
 def _entries_of(text: str, key: str, name: str, count: int, dropped: list[str]) -> Iterator[tuple[int, Any]]:
     """Yield (place from 0, value) of the entries that name one of the memories; of two for one, the first."""
     entries = _object(text, key).get(key)
-    seen: set[int] = set()
+    used: set[int] = set()
     for entry in entries if isinstance(entries, list) else []:
         place = _place(entry.get("n")) if isinstance(entry, Mapping) else None
         if not isinstance(entry, Mapping) or name not in entry or place is None or not 1 <= place <= count:
             dropped.append(f'no "n" from 1 to {count} with its "{name}": {_quoted(entry)}')
-        elif place in seen:
+        elif place in used:
             dropped.append(f"memory {place}: a second entry, {_quoted(entry[name])}")
         else:
-            seen.add(place)
+            used.add(place)
             yield place - 1, entry[name]
 
 

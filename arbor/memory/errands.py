@@ -1,4 +1,4 @@
-"""What maintenance asks of models: the prompt and schema of each purpose, and what rules answer instead.
+"""Maintenance calls: the prompt and schema of each purpose, and the rules that decide instead of a model.
 
 The texts of memories are somebody else's words. They stand in a data block whose tag carries a mark that is new and
 unguessable for each prompt, so no text inside can close the block or speak as the prompt.
@@ -115,7 +115,7 @@ def errand_request(
     head = f"The mark of this message is {nonce}."
     note = f"\n{left} of the {len(memories)} memories are not shown." if left else ""
     body = f"{head}{note}\n<data-{nonce}>\n" + "\n".join(shown) + f"\n</data-{nonce}>"
-    rules = [{"text": each.text, "role": each.role, "type": each.type} for each in memories]
+    rules = [{"text": memory.text, "role": memory.role, "type": memory.type} for memory in memories]
     return ModelRequest(
         purpose=purpose,
         system=system,
@@ -129,7 +129,7 @@ def errand_request(
 
 
 def _entries(memories: Sequence[Excerpt], nonce: str) -> Iterator[str]:
-    """Yield the memories' lines: cut alike to fit the prompt, and where that is not enough, every so many left out."""
+    """Yield the memories' lines: cut alike to fit the prompt, and where that is not enough, some left out at regular steps."""
     room, shown = _layout(memories)
     for index in shown:
         memory = memories[index]
@@ -167,17 +167,17 @@ def asked_again(request: ModelRequest, *, reply: str, fault: str) -> ModelReques
 
 
 def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what rules answer to an errand, in a model's format, from the memories in its context."""
+    """Return the reply of the rules to a maintenance call, in a model's format, from the memories in its context."""
     memories: Sequence[Mapping[str, Any]] = context.get("memories", ())
     match purpose:
         case CallPurpose.SUMMARIZE:
-            lines = [Line(speaker=str(each["role"]), text=str(each["text"])) for each in memories]
+            lines = [Line(speaker=str(memory["role"]), text=str(memory["text"])) for memory in memories]
             return {"summary": extractive_summary(lines)}
         case CallPurpose.EXTRACT:
-            named = [[found._asdict() for found in concepts_in(str(each["text"]))] for each in memories]
+            named = [[found._asdict() for found in concepts_in(str(memory["text"]))] for memory in memories]
             return {"memories": [{"n": n, "concepts": concepts} for n, concepts in enumerate(named, 1)]}
         case CallPurpose.WEIGH:
-            scores = [_appraised(each) for each in memories]
+            scores = [_appraised(memory) for memory in memories]
             return {"scores": [{"n": n, "importance": score} for n, score in enumerate(scores, 1)]}
         case _:
             raise ModelRejected(f"rules cannot {purpose}; they summarize, extract and weigh memories")

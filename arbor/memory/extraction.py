@@ -1,4 +1,4 @@
-"""Which ideas a memory is a case of, by rule: names, phrases between the words that say nothing, words that come again.
+"""Extract concepts from a text by rule: names, phrases between stop words, and repeated words.
 
 Phrases are found as in RAKE (Rose et al., "Automatic Keyword Extraction from Individual Documents", 2010): runs of
 words that stop words and punctuation leave standing. Deterministic, and at no cost.
@@ -43,7 +43,7 @@ _VERBS = frozenset(form for form, base in BASE_FORMS.items() if base not in _NOU
 #: "The boat leaves": after another word these are verbs rather than what they are the plural of.
 _OFTEN_VERBS = frozenset({"leaves"})
 _ING = frozenset(f"{base}ing" for base in BASE_FORMS.values())
-#: Endings that tell verbs and adverbs from what can be an idea. "sailing" is one; "sailed" and "slowly" are not.
+#: Endings that distinguish verbs and adverbs from possible ideas. "sailing" is one; "sailed" and "slowly" are not.
 _NO_NOUN = ("ly", "ed")
 
 
@@ -66,12 +66,14 @@ def concepts_in(text: str, *, most: int = MAX_CONCEPTS) -> tuple[Extracted, ...]
     counts = Counter(term_of(token.text.casefold()) for run in runs for token in run)
     found: dict[str, Extracted] = {}
     for run in runs:
-        for each in (*_names(run), *_phrases(run), *_words(run, counts)):
-            key = each.name.casefold()
-            if each.strength > found.get(key, Extracted("", 0.0)).strength and _can_be_concept(each.name):
-                found[key] = each
+        for concept in (*_names(run), *_phrases(run), *_words(run, counts)):
+            key = concept.name.casefold()
+            if concept.strength > found.get(key, Extracted("", 0.0)).strength and _can_be_concept(
+                concept.name
+            ):
+                found[key] = concept
     # Stable: of equally sure ones those that come first.
-    best = sorted(found.values(), key=lambda each: -each.strength)
+    best = sorted(found.values(), key=lambda concept: -concept.strength)
     return tuple(_without_parts(best)[:most])
 
 
@@ -93,12 +95,12 @@ def _can_be_concept(name: str) -> bool:
 
 
 def _runs(text: str) -> Iterator[list[_Token]]:
-    """Yield runs of words that tell something, as stop words and punctuation leave them."""
+    """Yield runs of words between stop words and punctuation."""
     run: list[_Token] = []
     first = True
     for piece in _PIECE.findall(text):
         word = piece.replace("’", "'").removesuffix("'s")
-        if _tells(word) and not (run and word.casefold() in _OFTEN_VERBS):
+        if _is_informative(word) and not (run and word.casefold() in _OFTEN_VERBS):
             run.append(_Token(word, first))
         elif run:
             yield run
@@ -108,7 +110,7 @@ def _runs(text: str) -> Iterator[list[_Token]]:
         yield run
 
 
-def _tells(word: str) -> bool:
+def _is_informative(word: str) -> bool:
     folded = word.casefold()
     return (
         word[0].isalpha()
@@ -120,14 +122,14 @@ def _tells(word: str) -> bool:
 
 
 def _names(run: list[_Token]) -> Iterator[Extracted]:
-    """Yield words with capitals that stand together. One alone at a sentence's beginning is no name yet."""
+    """Yield runs of capitalized words. A single one at a sentence's beginning is no name yet."""
     name: list[_Token] = []
     for token in (*run, _Token("", False)):
         if token.text[:1].isupper():
             name.append(token)
             continue
         if name and not (len(name) == 1 and name[0].first):
-            yield Extracted(" ".join(each.text for each in name[:_PHRASE_WORDS]), NAME_STRENGTH)
+            yield Extracted(" ".join(token.text for token in name[:_PHRASE_WORDS]), NAME_STRENGTH)
         name = []
 
 
@@ -149,14 +151,14 @@ def _words(run: list[_Token], counts: Counter[str]) -> Iterator[Extracted]:
 
 def _without_parts(ranked: list[Extracted]) -> list[Extracted]:
     """Leave out words that occur but once, in a surer name or phrase: "reef" beside "coral reef"."""
-    said: set[str] = set()
-    kept: list[Extracted] = []
-    for each in ranked:
-        words = each.name.casefold().split()
-        if each.strength > WORD_STRENGTH or words[0] not in said:
-            kept.append(each)
-        said.update(words)
-    return kept
+    used: set[str] = set()
+    selected: list[Extracted] = []
+    for concept in ranked:
+        words = concept.name.casefold().split()
+        if concept.strength > WORD_STRENGTH or words[0] not in used:
+            selected.append(concept)
+        used.update(words)
+    return selected
 
 
 def _can_be_noun(word: str) -> bool:

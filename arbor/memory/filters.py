@@ -1,4 +1,4 @@
-"""Which memories a recall is about: a value that says it, checked once."""
+"""The filter of a recall: a value that is checked once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.memory.values import MemoryType
 
 @dataclass(frozen=True, kw_only=True)
 class RecallFilter:
-    """What a memory must be to be recalled; what is left empty does not matter. Raises Invalid for what cannot be."""
+    """The conditions that a recalled memory meets; an empty field does not restrict. Raises Invalid for an impossible value."""
 
     types: frozenset[MemoryType] = frozenset()
     #: When it happened: from `since` on, before `until`.
@@ -29,9 +29,9 @@ class RecallFilter:
     episode: UUID | None = None
 
     def __post_init__(self) -> None:
-        if wrong := sorted(str(each) for each in self.types if each not in MemoryType):
+        if wrong := sorted(str(memory_type) for memory_type in self.types if memory_type not in MemoryType):
             raise Invalid(f"types must be of {', '.join(MemoryType)}; got {', '.join(wrong)}")
-        object.__setattr__(self, "types", frozenset(MemoryType(each) for each in self.types))
+        object.__setattr__(self, "types", frozenset(MemoryType(memory_type) for memory_type in self.types))
         for name, value in (("min_importance", self.min_importance), ("min_trust", self.min_trust)):
             if not 0 <= value <= 1:
                 raise Invalid(f"{name} must be 0 to 1, got {value}")

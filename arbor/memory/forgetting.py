@@ -1,4 +1,4 @@
-"""Which memories are let go: one rule for each, from what is known of it to a verdict. Forgotten is archived, not lost."""
+"""The rules of forgetting: pure functions from a memory's state to a verdict. Forgotten memories are archived, not lost."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from arbor.memory.values import MemoryType
 #: Seed 001: what has decayed below the first is archived; what was never above the second, early.
 ARCHIVE_BELOW = 0.1
 CLEANUP_BELOW = 0.2
-#: What is new, or was just used, is not cleaned up: the beat it belongs to may still want it.
+#: A memory that is new, or was just used, is not cleaned up: its heartbeat may still need it.
 GRACE = timedelta(days=1)
 #: Seed 001, "Storage Quotas": episodic memories of one agent.
 QUOTA = 10_000
 
 
 class Reason(StrEnum):
-    """Why a memory is let go."""
+    """Why a memory is forgotten."""
 
     #: Its `expires_at` has passed.
     EXPIRED = "expired"
@@ -58,7 +58,7 @@ class Policy:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """What the verdict on a memory depends on."""
+    """The state of a memory that the verdict depends on."""
 
     type: MemoryType
     importance: float
@@ -74,12 +74,12 @@ class Held:
 
     @property
     def touched_at(self) -> datetime:
-        """When it was last used, or else made."""
+        """The time of its last use, or else of its creation."""
         return max(self.created_at, self.used_at) if self.used_at else self.created_at
 
     @property
     def is_protected(self) -> bool:
-        """Tell whether it neither fades nor counts as trivial nor makes room for others."""
+        """Return whether it neither fades nor counts as trivial nor makes room for others."""
         return self.retention is Retention.PERMANENT or self.needed
 
     @property
@@ -90,13 +90,13 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a memory is let go, and why; no reason: it is kept."""
+    """The decision to forget a memory, with its reason; without a reason, the memory is retained."""
 
     reason: Reason | None = None
 
     @property
     def archives(self) -> bool:
-        """Tell whether it is let go."""
+        """Return whether the memory is forgotten."""
         return self.reason is not None
 
 
@@ -106,7 +106,7 @@ KEEP = Verdict()
 def forget(held: Held, *, now: datetime, policy: Policy) -> Verdict:
     """Judge one active memory by itself; only the quota looks at all of them together.
 
-    An expiry is a date that somebody set, so that it holds for protected memories too. Early cleanup is of episodic
+    An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup is of episodic
     memories, as the quota is (seed 001 speaks of these); facts, procedures and strategies fade like everything else.
     """
     if held.expires_at is not None and held.expires_at <= now:

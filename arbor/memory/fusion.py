@@ -1,4 +1,4 @@
-"""The ranker: why one memory is recalled before another, as a sum of named terms.
+"""The ranker: score candidates by a sum of named score components.
 
 Pure: one scan of the agent's memories finds the candidates (nearest by meaning, best by words, and from the
 time that the query speaks of), one fetch brings those rows and the turns beside them, and this ranks them.
@@ -22,9 +22,9 @@ from arbor.memory.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
 from arbor.memory.values import TERM_NAMES, ScoreTerms
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
-#: Taken from the scan: so many of the nearest by meaning, and so many of the best by words.
+#: The numbers of seeds from the scan: the nearest by meaning, and the best by words.
 SEEDS = 50
-#: And so many of the best fit from the time that the query speaks of.
+#: The number of seeds that fit best from the time that the query names.
 SPAN_SEEDS = 25
 #: How far from each of those the turns beside it are fetched.
 REACH = 2
@@ -32,7 +32,7 @@ REACH = 2
 MOST_BESIDE = 20
 #: Within the time the query speaks of, words choose the candidates, and meaning decides between equals.
 MEANING_BESIDE_WORDS = 0.05
-#: So many of the best among all of those lend along their neighborhoods, and so many more come to mind by that.
+#: The number of best seeds whose neighborhoods contribute, and the number of memories added by that.
 LENDERS = 20
 REMINDED = 20
 #: The best of ten thousand memories is some six deviations nearer than the average one: 1 on meaning's scale.
@@ -135,7 +135,7 @@ def all_terms(
     """Return `score`, given the terms that use does not change."""
     importance = _effective_importance(candidates)
     used = {
-        "recency": weights.recency * importance * _kept(candidates, now),
+        "recency": weights.recency * importance * _retained(candidates, now),
         "importance": weights.importance * importance,
         "activation": weights.activation * candidates.level,
     }
@@ -198,9 +198,9 @@ def deviations(similarity: Numbers, background: Background) -> Numbers:
 
 
 def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbers:
-    """Return the shares of their fit that the turns within REACH in the same session lend each other.
+    """Return the shares of fit that turns within REACH in the same session give each other.
 
-    Of several memories in one place the one that fits best lends.
+    Of several memories in one place the best fit counts.
     """
     lent = np.zeros(len(candidates))
     within = np.flatnonzero(candidates.session >= 0)
@@ -212,7 +212,7 @@ def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbe
     first = np.ones(len(places), dtype=np.bool_)
     first[1:] = places[1:] != places[:-1]
     places, lenders = places[first], within[order[first]]
-    # One line for each place beside a turn; at a place that is not there, nobody lends.
+    # One line for each place beside a turn; a missing place contributes nothing.
     wanted = own + _BESIDE
     at = np.minimum(places.searchsorted(wanted), len(places) - 1)
     share = weights.neighbours / abs(_BESIDE) + (_BESIDE == -1) * (weights.answer * candidates.asks[lenders])
@@ -222,7 +222,7 @@ def _neighbours(candidates: Candidates, fit: Numbers, weights: Weights) -> Numbe
 
 
 def _association(links: Links, fit: Numbers) -> Numbers:
-    """Return the most that any one neighborhood lends to each: a share of the fit of the memory it belongs to."""
+    """Return for each memory the highest contribution of any one neighborhood: a share of its owner's fit."""
     lent = np.zeros(len(fit))
     np.maximum.at(lent, links.borrower, links.share * fit[links.lender])
     return lent
@@ -264,11 +264,11 @@ def _effective_importance(candidates: Candidates) -> Numbers:
     return raised
 
 
-def _kept(candidates: Candidates, now: datetime) -> Numbers:
+def _retained(candidates: Candidates, now: datetime) -> Numbers:
     """Return what share of its importance is left to each since it was last used (`decay.relevance`, of many)."""
     days = np.maximum(0.0, (microseconds(now) - candidates.used) / _DAY)
-    kept: Numbers = np.exp(-candidates.decay_rate * days)
-    return kept
+    retained: Numbers = np.exp(-candidates.decay_rate * days)
+    return retained
 
 
 def _congruence(valence: Numbers, mood: float | None) -> Numbers:

@@ -1,4 +1,4 @@
-"""Whether maintenance keeps up: figures, the limits from which a person should know, and what to do then (seed 004, 9.5)."""
+"""The health of maintenance: metrics, their limits, and the remedies (seed 004, 9.5)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.errors import ConfigurationInvalid
 
 
 class State(StrEnum):
-    """How a figure stands."""
+    """The states of a metric, and of the whole."""
 
     #: As it should be.
     OK = "ok"
@@ -28,7 +28,7 @@ class State(StrEnum):
 
 
 class Metric(StrEnum):
-    """What is watched."""
+    """The metrics that are watched."""
 
     STALE_NEIGHBORHOODS = "stale_neighborhoods"
     UNSUMMARIZED_EPISODES = "unsummarized_episodes"
@@ -65,7 +65,7 @@ class Limit:
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What a metric counts, by which of its figures it is judged, and what to do when it is too high."""
+    """The unit of a metric, the count that its limits apply to, and the remedy when it is too high."""
 
     title: str
     limit: Limit
@@ -172,7 +172,7 @@ START = 5 * _MINUTE
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One metric as it stands."""
+    """One metric with its current value."""
 
     metric: Metric
     #: How many there are, up to where counting stops.
@@ -184,17 +184,17 @@ class Figure:
 
     @property
     def title(self) -> str:
-        """What is counted."""
+        """The title of the metric."""
         return WATCHES[self.metric].title
 
     @property
     def remedy(self) -> str:
-        """What to do; nothing while all is well."""
+        """The remedy to show; empty while the state is ok."""
         return "" if self.state is State.OK else WATCHES[self.metric].remedy
 
 
 def judge(value: float, limit: Limit) -> State:
-    """Return how a value stands against its limits; one that is no number is critical."""
+    """Return the state of a value by its limits; one that is no number is critical."""
     if value >= limit.critical or math.isnan(value):
         return State.CRITICAL
     return State.WARN if value >= limit.warn else State.OK
@@ -213,7 +213,7 @@ def figure(
 def judge_job(
     *, period_s: float, since_success_s: float | None, since_first_s: float, failed: int = 0
 ) -> State:
-    """Return how a job stands that should run every `period_s`: by its last success, or, without one, since it was expected.
+    """Return the state of a job that should run every `period_s`: by its last success, or, without one, since it was expected.
 
     A run of which some steps `failed` is a person's matter too, however recent.
     """
@@ -225,7 +225,7 @@ def judge_job(
 def parse_limits(text: str) -> dict[Metric, Limit]:
     """Read limits such as `stale_neighborhoods=200:5000, expired=3600:inf`. Raises ConfigurationInvalid."""
     limits: dict[Metric, Limit] = {}
-    for part in filter(None, (each.strip() for each in text.split(","))):
+    for part in filter(None, (entry.strip() for entry in text.split(","))):
         name, _, values = part.partition("=")
         warn, _, critical = values.partition(":")
         try:

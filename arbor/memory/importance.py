@@ -1,4 +1,4 @@
-"""How much a memory matters when it is stored, and for how long it is kept: by what its text says and who said it.
+"""Appraise a memory's importance and retention when it is stored, by its text and its speaker.
 
 The factors are those of seed 001, "Importance scoring" and "Automatic Expiration"; their weights are ours. The lists of
 words stand in `importance_words.yaml`.
@@ -22,7 +22,7 @@ APPROVAL_ADDS = 0.15
 MONEY_ADDS = 0.15
 ACTION_ADDS = 0.1
 ERROR_ADDS = 0.1
-#: The most that factors come to; only "remember this" is certain.
+#: The highest sum of the factors; only "remember this" is certain.
 MOST = 0.95
 #: Small talk. Below 0.2, where early cleanup begins (seed 001).
 SMALL_TALK = 0.15
@@ -31,7 +31,7 @@ EXPLICIT = 1.0
 
 #: Roles of machines' output. What a page or a file says is data: it cannot ask to be remembered.
 _OUTPUTS = frozenset({"tool", "tool_result", "function"})
-#: Who speaks of their own work: the agent itself and its tools. A person who tells of a failure is not one.
+#: Who speaks of their own work: the agent itself and its tools. A person who reports a failure is not one.
 _OWN = _OUTPUTS | {"", "assistant", "system"}
 #: Longer texts are no small talk, in words.
 _SMALL_TALK_WORDS = 12
@@ -41,10 +41,10 @@ _AMOUNT = re.compile(r"[$€£¥₹]\s?\d|\d\s?[€£₹]")
 #: The lists that come with Arbor.
 DEFAULT_WORDS: WordLists = read_word_lists(Path(__file__).with_name("importance_words.yaml"))
 
-#: How long each is kept against the others; the longer wins where two hold (`at_least`).
+#: The order of retention; the longer wins where two apply (`at_least`).
 _LENGTH = {
-    kept: place
-    for place, kept in enumerate(
+    retention: place
+    for place, retention in enumerate(
         (
             Retention.ROUTINE,
             Retention.ERROR,
@@ -59,7 +59,7 @@ _LENGTH = {
 
 @dataclass(frozen=True, kw_only=True)
 class Appraisal:
-    """What a text is worth."""
+    """The importance of a text and its retention."""
 
     #: From 0 to 1.
     importance: float
@@ -98,9 +98,9 @@ def appraise(
     )
 
 
-def at_least(kept: Retention, least: Retention, *, but: Collection[Retention] = ()) -> Retention:
-    """Return the longer of two ways to be kept; those in `but` stay as they are."""
-    return kept if kept in but or _LENGTH[kept] >= _LENGTH[least] else least
+def at_least(retention: Retention, least: Retention, *, but: Collection[Retention] = ()) -> Retention:
+    """Return the longer of two retentions; those in `but` stay as they are."""
+    return retention if retention in but or _LENGTH[retention] >= _LENGTH[least] else least
 
 
 _ADDS = {
@@ -184,8 +184,8 @@ def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
         if word != "please" and start and tokens[start - 1] not in CLAUSE_ENDS:
             continue
         place = start
-        while taken := lists.requests.length_at(tokens, place):
-            place += taken
+        while length := lists.requests.length_at(tokens, place):
+            place += length
         length = lists.remember.length_at(tokens, place)
         if length and _is_request(tokens, place + length, lists, polite=place > start):
             return " ".join(tokens[place : place + length])
@@ -193,7 +193,7 @@ def _asks_to_remember(tokens: list[str], lists: WordLists) -> str:
 
 
 def _is_request(tokens: list[str], end: int, lists: WordLists, *, polite: bool) -> bool:
-    """Return whether what follows the words that ask lets them ask."""
+    """Return whether the words that ask still ask, by what follows them."""
     following = tokens[end] if end < len(tokens) else "."
     if following in CLAUSE_ENDS:
         return following != "?" or polite

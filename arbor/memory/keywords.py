@@ -1,4 +1,4 @@
-"""Keywords: the words that tell one theme from everything else an agent remembers."""
+"""Keywords: the words that distinguish one cluster from all else that an agent remembers."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Mapping, Sequence
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_index, term_of, words_of
 
-#: Words that name a theme, and those of them in its name.
+#: Words that name a cluster, and those of them in its name.
 KEYWORDS = 8
 IN_NAME = 3
 #: Characters of one memory that are read, and members whose words are, the nearest to the centre: enough to see what
 #: they have in common.
 READ_CHARACTERS = 2_000
 READ_MEMBERS = 60
-#: Texts that must have a word before it can stand for all, where there are that many.
+#: Texts that must have a word before it can represent all, where there are that many.
 _LEAST_TEXTS = 2
 #: Shorter words of Latin letters say little.
 _SHORTEST = 3
-#: What the cluster's row holds, in characters, and what stands there when there is no word.
+#: The longest name of a cluster, in characters, and the name when there is no keyword.
 _NAME_LENGTH = 200
 _NAMELESS = "(no words)"
 
@@ -33,7 +33,7 @@ def terms_in(texts: Sequence[str]) -> frozenset[int]:
 def keywords(
     texts: Sequence[str], df: Mapping[int, int], documents: int, *, most: int = KEYWORDS
 ) -> tuple[str, ...]:
-    """Return the words that tell these texts from the agent's other memories, the most telling first.
+    """Return the words that distinguish these texts from the agent's other memories, the most distinctive first.
 
     The class-based TF-IDF of BERTopic (Grootendorst, 2022) with the shares of texts in place of counts: the share of these
     that have a word, times the logarithm of how much greater it is than the share of all `documents`, `df` by term. A
@@ -63,7 +63,7 @@ def keywords(
 
 
 def name_of(words: Sequence[str]) -> str:
-    """Return the name that a theme has from its keywords while nobody has named it."""
+    """Return the name that a cluster has from its keywords while nobody has named it."""
     return ", ".join(words[:IN_NAME])[:_NAME_LENGTH] or _NAMELESS
 
 

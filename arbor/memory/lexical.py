@@ -1,4 +1,4 @@
-"""Words, made comparable: texts become sparse vectors whose inner product is BM25.
+"""Lexical vectors: texts become sparse vectors whose inner product is BM25.
 
 The document's side (saturated term frequency, length) is stored; the query's side (how rare a term is among
 this agent's memories) is computed when asked, so storing a memory never touches another one. Robertson and
@@ -24,11 +24,11 @@ from arbor.memory.english import BASE_FORMS, STOP_WORDS
 
 #: The most that pgvector's sparsevec can address; terms are hashed to 1 up to this.
 LEXICAL_DIMENSIONS = 1_000_000_000
-#: Terms kept of one text: a B-tree tuple of the covering index holds 2,704 bytes, 8 for each term.
+#: Terms stored of one text: a B-tree tuple of the covering index has 2,704 bytes, 8 for each term.
 MAX_TERMS = 200
 #: How fast a repeated word stops counting (the middle of the usual 0.9 to 2).
 SATURATION = 1.2
-#: How much a long text is held against it, 0 to 1. Below the usual 0.75: turns of talk are short, and the
+#: The penalty of long texts, 0 to 1. Below the usual 0.75: turns of talk are short, and the
 #: longer ones say more. docs/explanation/recall.md has the curve; it is flat from 0.2 to 0.6.
 LENGTH_NORM = 0.4
 #: A text of usual length, in terms that count. Fixed, so that a stored vector never has to be made again.
@@ -54,7 +54,7 @@ _MACHINES = frozenset({"system", "tool", "tool_result", "function"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryTerm:
-    """One word of a query, with the places where its statistics and its weight stand."""
+    """One word of a query, with the places of its statistics and of its weight."""
 
     word: str
     #: 0 for a stop word: it is looked at as a speaker's name only ("Will").
@@ -104,7 +104,7 @@ _stemmers = threading.local()
 
 @lru_cache(maxsize=50_000)
 def term_of(word: str) -> str:
-    """Return what stands for a word and its inflections: "bought", "buying" and "buys" are all "buy"."""
+    """Return the term of a word and its inflections: "bought", "buying" and "buys" are all "buy"."""
     word = BASE_FORMS.get(word, word)
     if not word.isascii():
         return word
@@ -150,19 +150,19 @@ def _places_in(text: str) -> Iterator[int]:
 
 @lru_cache(maxsize=100_000)
 def _places_of(word: str) -> tuple[int, ...]:
-    """Return the places of the terms that a word of a folded text stands for; none for a stop word."""
-    return tuple(term_index(term_of(each)) for each in _parts_of(word) if each not in STOP_WORDS)
+    """Return the places of the terms of a word of a folded text; none for a stop word."""
+    return tuple(term_index(term_of(part)) for part in _parts_of(word) if part not in STOP_WORDS)
 
 
 def speaker_words(speaker: str) -> frozenset[str]:
-    """Return the words by which a query may call a speaker; a machine's role has none."""
+    """Return the words that name a speaker in a query; a machine's role has none."""
     if speaker.casefold() in _MACHINES:
         return frozenset()
     words = list(words_of(speaker))[:_NAME_WORDS]
     return frozenset(word for word in words if word not in STOP_WORDS) or frozenset(words)
 
 
-# A beat reads its focus three times: to look words up, to embed it, to recall.
+# A heartbeat reads its focus three times: to look words up, to embed it, to recall.
 @lru_cache(maxsize=256)
 def query_terms(text: str) -> tuple[QueryTerm, ...]:
     """Return the query's terms, each once, in order; the first MAX_TERMS of a long text."""
@@ -198,13 +198,13 @@ def query_vector(terms: tuple[QueryTerm, ...], df: Mapping[int, int], documents:
     """
     vector: dict[int, float] = {}
     most = 0.0
-    seen: set[int] = set()
+    used: set[int] = set()
     for term in terms:
         spoken = df.get(term.speaker_index, 0)
         place = term.index or term.speaker_index
-        if place in seen or (term.index == 0 and not spoken):
+        if place in used or (term.index == 0 and not spoken):
             continue
-        seen.add(place)
+        used.add(place)
         idf = _idf(df.get(term.index, 0) + spoken, documents)
         most += idf * _MOST
         if df.get(term.index, 0):
@@ -216,7 +216,7 @@ def query_vector(terms: tuple[QueryTerm, ...], df: Mapping[int, int], documents:
 
 
 def _idf(found: int, documents: int) -> float:
-    """Return how much a term tells: nearly nothing when every memory has it, ln(2·documents) when one has."""
+    """Return the inverse document frequency: nearly 0 when every memory has the term, ln(2·documents) when one has."""
     documents = max(0, documents)
     found = min(max(0, found), documents)
     return math.log(1 + (documents - found + 0.5) / (found + 0.5))

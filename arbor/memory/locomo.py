@@ -1,4 +1,4 @@
-"""Reads LoCoMo: long dialogs of two people in dated sessions (Maharana et al., 2024, `locomo10.json`)."""
+"""Read LoCoMo: long dialogs of two people in dated sessions (Maharana et al., 2024, `locomo10.json`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Dialog:
 
     @property
     def total(self) -> int:
-        """How many turns there are, good or bad."""
+        """The number of turns, good or bad."""
         return sum(len(turns) for turns in self.sessions.values())
 
 

@@ -1,4 +1,4 @@
-"""What the details of two memories come to, when the second says the same as the first; nothing of either is lost."""
+"""Merge the details of two memories, when the second says the same as the first; nothing of either is lost."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class _Disagree(Exception):
 def merged(old: Detail, new: Detail) -> Detail | None:
     """Return both as one, of one type; None where they disagree, and cannot be one memory.
 
-    What one leaves open the other fills. Lists are joined, what stands in both once; of two confidences the higher
-    holds, and trust follows from it and the sources. Of what this Arbor does not know, what came first holds.
+    A field that one leaves empty comes from the other. Lists are joined without duplicates; of two confidences the higher
+    wins, and trust follows from it and the sources. Of unknown fields, the first detail's win.
     """
     if old == new:
         return old
@@ -71,7 +71,7 @@ def _merge_facts(old: SemanticDetail, new: SemanticDetail) -> SemanticDetail:
         old,
         confidence=max(old.confidence, new.confidence),
         category=_either(old.category, new.category),
-        # One more than it holds adds next to nothing to its trust.
+        # One above the limit adds next to nothing to its trust.
         sources=sources[:MOST_SOURCES],
         contradictions=_joined(old.contradictions, new.contradictions),
         alignment=old.alignment or new.alignment,
@@ -86,7 +86,7 @@ def _either[T](old: T, new: T) -> T:
 
 
 def _joined[T](old: Iterable[T], new: Iterable[T]) -> tuple[T, ...]:
-    """Return all of both, each once. Raises _Disagree for more than one memory holds."""
+    """Return all of both, each once. Raises _Disagree for more than the limit of one memory."""
     both = tuple(dict.fromkeys([*old, *new]))
     if len(both) > MOST_ENTRIES:
         raise _Disagree

@@ -1,4 +1,4 @@
-"""A memory's neighborhood: what comes to mind with it, weighed by how they belong together (seed 004, 6.3)."""
+"""The neighborhood of a memory: the weights of its most associated memories (seed 004, 6.3)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIMILAR = 0.75
 #: What likeness adds, and how far it lifts a relation.
 SIMILARITY_SHARE = 0.5
 HIGHEST_BY_MEANING = 1.5
-#: What standing near in the same episode adds, and what near is.
+#: The weight of nearness in the same episode, and its reach in turns.
 BESIDE = 0.3
 BESIDE_REACH = 3
 #: The size of a neighborhood, and the most that one of its weights can be.
@@ -48,15 +48,17 @@ def neighborhood(
 ) -> dict[UUID, float]:
     """Return the KEPT heaviest neighbors with their weights, the heaviest first, equal ones in the order of their ids."""
     weighed = {
-        each: weight(hops=hops.get(each), similarity=similar.get(each), beside=each in beside)
-        for each in {*hops, *similar, *beside}
+        memory_id: weight(
+            hops=hops.get(memory_id), similarity=similar.get(memory_id), beside=memory_id in beside
+        )
+        for memory_id in {*hops, *similar, *beside}
     }
-    best = sorted((each for each in weighed.items() if each[1] > 0), key=lambda each: (-each[1], each[0]))
+    best = sorted((item for item in weighed.items() if item[1] > 0), key=lambda item: (-item[1], item[0]))
     return dict(best[:KEPT])
 
 
 def accepts(weights: Collection[float], newcomer: float) -> bool:
-    """Tell whether a newcomer of this weight would enter a neighborhood of these weights, which lacks it."""
+    """Return whether a new memory of this weight would enter a neighborhood of these weights."""
     return newcomer > 0 and (len(weights) < KEPT or newcomer > min(weights))
 
 
@@ -71,14 +73,14 @@ class Nearest:
         self._best: list[list[tuple[float, UUID]]] = [[] for _ in self._ids]
 
     def look_at(self, ids: Sequence[UUID], vectors: Vectors) -> None:
-        """Take a block of memories into account; `vectors` is (len(ids), dimension)."""
+        """Compare a block of memories; `vectors` is (len(ids), dimension)."""
         if not self._ids or not ids:
             return
         cosines = np.round(self._vectors @ _unit(vectors).T, _PLACES)
-        rows = {each: row for row, each in enumerate(self._ids)}
-        for place, each in enumerate(ids):
-            if each in rows:
-                cosines[rows[each], place] = -np.inf
+        rows = {memory_id: row for row, memory_id in enumerate(self._ids)}
+        for place, memory_id in enumerate(ids):
+            if memory_id in rows:
+                cosines[rows[memory_id], place] = -np.inf
         kept = min(self._kept, len(ids))
         floors = np.partition(cosines, len(ids) - kept, axis=1)[:, len(ids) - kept]
         for row, floor in enumerate(floors):
@@ -91,18 +93,18 @@ class Nearest:
     def found(self) -> dict[UUID, dict[UUID, float]]:
         """Return the nearest of each with their cosines, the nearest first, equal ones in the order of their ids."""
         return {
-            each: {other: cosine for cosine, other in best}
-            for each, best in zip(self._ids, self._best, strict=True)
+            memory_id: {other: cosine for cosine, other in best}
+            for memory_id, best in zip(self._ids, self._best, strict=True)
         }
 
 
 def similar_enough(nearest: Mapping[UUID, float], threshold: float) -> dict[UUID, float]:
     """Return those whose cosine is above the threshold."""
-    return {each: cosine for each, cosine in nearest.items() if cosine > threshold}
+    return {memory_id: cosine for memory_id, cosine in nearest.items() if cosine > threshold}
 
 
 def _first(found: Iterable[tuple[float, UUID]], kept: int) -> list[tuple[float, UUID]]:
-    return sorted(found, key=lambda each: (-each[0], each[1]))[:kept]
+    return sorted(found, key=lambda item: (-item[0], item[1]))[:kept]
 
 
 def _unit(vectors: Vectors) -> Vectors:

@@ -1,4 +1,4 @@
-"""English nouns for the finding of concepts: their singular, and the words that name no idea."""
+"""English nouns for the extraction of concepts: singular forms, and words that name no idea."""
 
 from __future__ import annotations
 

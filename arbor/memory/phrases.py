@@ -1,4 +1,4 @@
-"""Lists of words and phrases, found in a text in one pass; those that come with Arbor, and those an operator adds."""
+"""Find words and phrases of lists in a text in one pass; the built-in lists, and those an operator adds."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TOKENS = re.compile(r"[^\W_]+(?:'[^\W_]+)*|[.!?:;,—–]")
 
 #: The one in C, where there is one: ten times as fast.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: Longest word or phrase of a list, in characters, and the most of them that one list holds.
+#: Longest word or phrase of a list, in characters, and the most entries of one list.
 _LONGEST = 100
 _MOST = 5_000
-#: Lists whose words stand for all of their inflections.
+#: Lists whose words match all of their inflections.
 _STEMS = frozenset({"decision", "approval", "money", "action", "error"})
 
 
@@ -42,7 +42,7 @@ class Phrases:
 
     def __init__(self, phrases: Iterable[str] = (), *, stems: bool = False) -> None:
         #: As they were written, folded.
-        self.phrases = tuple(dict.fromkeys(" ".join(_words(each)) for each in phrases))
+        self.phrases = tuple(dict.fromkeys(" ".join(_words(phrase)) for phrase in phrases))
         self._tails: dict[str, list[tuple[str, ...]]] = {}
         for phrase in self.phrases:
             words = [term_of(word) if stems else word for word in phrase.split()]
@@ -66,7 +66,7 @@ class Phrases:
         return 0
 
     def first_in(self, words: Sequence[str], *, unless_after: frozenset[str] = frozenset()) -> slice | None:
-        """Return where the first phrase among the words stands, None if there is none.
+        """Return the place of the first phrase among the words, None if there is none.
 
         One does not count when one of the two words before it is in `unless_after`.
         """
@@ -92,7 +92,7 @@ class Phrases:
 
 @dataclass(frozen=True, kw_only=True)
 class WordLists:
-    """What the appraisal of a memory listens for; `importance_words.yaml` says what each list is for."""
+    """The word lists of the appraisal; `importance_words.yaml` describes each."""
 
     remember: Phrases
     requests: Phrases
@@ -113,8 +113,8 @@ class WordLists:
         """Return the lists of these names; those that are not named are empty."""
         return cls(
             **{
-                each.name: Phrases(lists.get(each.name, ()), stems=each.name in _STEMS)
-                for each in fields(cls)
+                column.name: Phrases(lists.get(column.name, ()), stems=column.name in _STEMS)
+                for column in fields(cls)
             }
         )
 
@@ -122,8 +122,8 @@ class WordLists:
         """Return these lists and what another one adds to them."""
         return WordLists.of(
             {
-                each.name: (*getattr(self, each.name).phrases, *getattr(other, each.name).phrases)
-                for each in fields(self)
+                field.name: (*getattr(self, field.name).phrases, *getattr(other, field.name).phrases)
+                for field in fields(self)
             }
         )
 
@@ -142,7 +142,7 @@ def read_word_lists(path: Path) -> WordLists:
         raise ConfigurationInvalid(f"the word lists {path} are neither YAML nor JSON: {reason}") from error
     if not isinstance(content, dict):
         raise ConfigurationInvalid(f"the word lists {path} must be lists by name, got {_kind(content)}")
-    known = [each.name for each in fields(WordLists)]
+    known = [field.name for field in fields(WordLists)]
     for key, words in content.items():
         if key not in known:
             raise ConfigurationInvalid(

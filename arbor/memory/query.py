@@ -1,4 +1,4 @@
-"""What a recall asks for, read once from the query's text."""
+"""Parse the text of a query once: words, speaker and time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Reading:
 
 
 def read_query(text: str, *, df: Mapping[int, int], documents: int, now: datetime) -> Reading:
-    """Read a query; `df` holds the document frequencies of `lexical.looked_up`, `documents` their whole."""
+    """Parse a query; `df` are the document frequencies of `lexical.looked_up`, `documents` the number of memories."""
     terms = query_terms(text)
     speakers = named_speakers(terms, df)
     return Reading(

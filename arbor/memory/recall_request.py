@@ -1,4 +1,4 @@
-"""The request of a recall: whose memory is asked, for what, and what the answer depends on besides."""
+"""The request of a recall: the agent, the query, and the other inputs of its answer."""
 
 from __future__ import annotations
 

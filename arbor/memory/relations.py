@@ -1,4 +1,4 @@
-"""The typed relations of the knowledge graph, and between what they hold (seed 004, "Layer 6: Graph")."""
+"""The typed relations of the knowledge graph, and the kinds of nodes they connect (seed 004, "Layer 6: Graph")."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Relation(StrEnum):
-    """How the first of two things bears on the second: directed, read from left to right."""
+    """The directed relation of a first node to a second, read from left to right."""
 
     #: They come to mind together.
     ASSOCIATED = "associated"
@@ -37,13 +37,13 @@ class Relation(StrEnum):
 
 
 class NodeKind(StrEnum):
-    """What a relation can begin or end at."""
+    """The kinds of nodes of the knowledge graph."""
 
     #: A memory.
     MEMORY = "memory"
     #: An abstract idea.
     CONCEPT = "concept"
-    #: Something the agent holds to be so about the world.
+    #: A statement the agent takes to be true.
     BELIEF = "belief"
     #: A part of who the agent takes itself to be.
     ASPECT = "aspect"

@@ -1,4 +1,4 @@
-"""How long a memory is kept before it is archived: by what it records (seed 001, "Automatic Expiration")."""
+"""Retention: the time until a memory expires, by its kind (seed 001, "Automatic Expiration")."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Retention(StrEnum):
-    """What kind of record a memory is, as far as its keeping goes."""
+    """The kinds of memories, as far as retention depends on them."""
 
     #: Small talk, acknowledgments, what was said in passing.
     ROUTINE = "routine"

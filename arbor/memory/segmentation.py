@@ -1,4 +1,4 @@
-"""Episodes: memories of one session without a gap between them, as sections of its time.
+"""Segmentation of memories into episodes: sections of a session's time without a gap.
 
 Seed 004, "Layer 3: Acceleration" and `trg_auto_episode_assignment`; its origin splits after a gap of 30 minutes.
 """
@@ -35,7 +35,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Segmented:
-    """Where each moment belongs, and what becomes of the sections."""
+    """The section of each moment, and the changed sections."""
 
     #: For each moment, in the order they came: its section, and its place there, from 1.
     places: tuple[tuple[UUID, int], ...]
@@ -48,7 +48,7 @@ class Segmented:
 def segment(
     moments: Sequence[tuple[datetime, int]], sections: Sequence[Section], *, gap: timedelta = DEFAULT_GAP
 ) -> Segmented:
-    """Put moments of one session, each a time and a position, into its sections or new ones.
+    """Assign moments of one session, each a time and a position, to its sections or new ones.
 
     Moments without a gap between them stay together, in whatever order they come. They join the section that is
     nearest, the later of two, if the silence is no longer than `gap`; sections are never merged. `sections` are those
@@ -75,13 +75,15 @@ def segment(
             size=section.size + len(run),
         )
         joined.add(section.id)
-    latest = max(known.values(), key=lambda each: (each.last_at, each.started_at, each.open), default=None)
+    latest = max(
+        known.values(), key=lambda section: (section.last_at, section.started_at, section.open), default=None
+    )
     for section in known.values():
         is_open = section is latest and (section.open or section.id in joined)
         known[section.id] = replace(section, open=is_open)
     return Segmented(
         places=tuple(places[number] for number in range(len(moments))),
-        changed=tuple(each for each in known.values() if before.get(each.id) != each),
+        changed=tuple(section for section in known.values() if before.get(section.id) != section),
         joined=frozenset(joined),
     )
 
@@ -100,5 +102,7 @@ def _runs(moments: Sequence[tuple[datetime, int]], gap: timedelta) -> Iterator[l
 
 
 def _nearest(sections: Iterable[Section], first: datetime, last: datetime, gap: timedelta) -> Section | None:
-    near = [each for each in sections if each.distance(first, last) <= gap]
-    return min(near, key=lambda each: (each.distance(first, last), -each.last_at.timestamp()), default=None)
+    near = [section for section in sections if section.distance(first, last) <= gap]
+    return min(
+        near, key=lambda section: (section.distance(first, last), -section.last_at.timestamp()), default=None
+    )

@@ -1,4 +1,4 @@
-"""What an episode was about, by rule: its most central sentences, in the order in which they were said.
+"""Summarize an episode by rule: its most central sentences, in their original order.
 
 Central is what shares its words with the rest; a word that a chosen sentence has said counts less for the next one
 (Nenkova and Vanderwende, "The Impact of Frequency on Summarization", 2005). No model, the same words each time.
@@ -22,7 +22,7 @@ MAX_SENTENCES = 2_000
 #: Chosen at most: below the length of a summary, whatever the sentences.
 _MAX_CHOSEN = 40
 #: What a word that was said already still counts.
-_SAID = 0.3
+_REPEATED = 0.3
 #: A sentence of few words is not central for that alone.
 _SHORT = 3
 
@@ -47,7 +47,7 @@ class _Sentence:
 def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) -> str:
     """Return the best sentences in order, with their speakers, in at most `longest` characters.
 
-    Short episodes are returned whole. Empty only when the lines hold no text.
+    Short episodes are returned whole. Empty only when the lines have no text.
     """
     sentences = list(_sentences(lines))
     whole = _written(sentences)
@@ -56,7 +56,7 @@ def extractive_summary(lines: Sequence[Line], *, longest: int = SUMMARY_LENGTH) 
     sentences = _evenly(sentences, MAX_SENTENCES)
     chosen: list[int] = []
     for index in _by_centrality(sentences):
-        if len(_written([sentences[each] for each in sorted((*chosen, index))])) <= longest:
+        if len(_written([sentences[position] for position in sorted((*chosen, index))])) <= longest:
             chosen.append(index)
     if not chosen:
         # Even the shortest of the best is too long: its beginning must do.
@@ -86,8 +86,8 @@ def _by_centrality(sentences: Sequence[_Sentence]) -> Iterator[int]:
 
 
 def _weight(words: frozenset[str], said: set[str], shares: Counter[str]) -> float:
-    told = sum(shares[word] * (_SAID if word in said else 1.0) for word in words)
-    return told / math.sqrt(max(len(words), _SHORT))
+    total = sum(shares[word] * (_REPEATED if word in said else 1.0) for word in words)
+    return total / math.sqrt(max(len(words), _SHORT))
 
 
 def _evenly(sentences: list[_Sentence], most: int) -> list[_Sentence]:

@@ -1,4 +1,4 @@
-"""The time that a query speaks of: "on 3 May 2023", "in June", "last week"."""
+"""Parse the time that a query names: "on 3 May 2023", "in June", "last week"."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ def _find_dated(text: str) -> tuple[list[dict[str, str | None]], str]:
     """Return the parts of each date found, and the text without them."""
     found: list[dict[str, str | None]] = []
 
-    def taken(match: re.Match[str]) -> str:
+    def remove(match: re.Match[str]) -> str:
         found.append(match.groupdict())
         return " · "
 
     for pattern in _DATED:
-        text = pattern.sub(taken, text)
+        text = pattern.sub(remove, text)
     return found, text
 
 

@@ -1,4 +1,4 @@
-"""Reads conversations that are a line per turn: OpenAI-style JSON, and plain `Speaker: text`."""
+"""Read conversations with a line per turn: OpenAI-style JSON, and plain `Speaker: text`."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ def read_plain(lines: Iterable[Line], *, name: str, start: datetime) -> Iterator
 
 
 def _unfolded(lines: Iterable[Line]) -> Iterator[Line]:
-    held: tuple[int, str] | None = None
+    pending: tuple[int, str] | None = None
     for number, line in lines:
-        if isinstance(line, str) and held is not None and line[:1] in (" ", "\t"):
-            if len(held[1]) <= MAX_CONTENT_BYTES:  # what is longer will be refused anyway
-                held = held[0], f"{held[1]}\n{line.strip()}"
+        if isinstance(line, str) and pending is not None and line[:1] in (" ", "\t"):
+            if len(pending[1]) <= MAX_CONTENT_BYTES:  # what is longer will be refused anyway
+                pending = pending[0], f"{pending[1]}\n{line.strip()}"
             continue
-        if held is not None:
-            yield held
-            held = None
+        if pending is not None:
+            yield pending
+            pending = None
         if isinstance(line, str):
-            held = number, line
+            pending = number, line
         else:
             yield number, line
-    if held is not None:
-        yield held
+    if pending is not None:
+        yield pending
 
 
 def _in_sessions(

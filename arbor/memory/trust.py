@@ -1,4 +1,4 @@
-"""Where knowledge comes from, and how far it can be trusted."""
+"""The sources of facts, and the trust that follows from them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUPPORTED = 0.85
 ALIGNMENT_ADDS = 0.1
 #: Trust of a source that nobody has rated.
 DEFAULT_SOURCE_TRUST = 0.5
-#: Sources that one fact holds.
+#: The most sources of one fact.
 MOST_SOURCES = 100
 
 KIND_LENGTH = 40
@@ -27,7 +27,7 @@ REFERENCE_LENGTH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """What says that a fact is so. Raises Invalid."""
+    """A source of a fact. Raises Invalid."""
 
     #: What it is: `memory`, `document`, `person`, `url`, `conversation`…
     kind: str
@@ -51,7 +51,7 @@ class Source:
 
     @property
     def key(self) -> str:
-        """What tells it from others: its reference, without case and white space."""
+        """The key that identifies the source: its reference, without case and white space."""
         return " ".join(self.reference.split()).casefold()
 
     def to_json(self) -> dict[str, Any]:
@@ -95,15 +95,15 @@ def check_unit(name: str, value: Any, low: float = 0.0) -> None:
 def merge_sources(*groups: Iterable[Source]) -> tuple[Source, ...]:
     """Return the sources, each reference once, in the order they came first.
 
-    Of two with one reference the more trusted trust and the later observation hold.
+    Of two with one reference the higher trust and the later observation win.
     """
     found: dict[str, Source] = {}
-    for source in (each for group in groups for each in group):
+    for source in (member for group in groups for member in group):
         known = found.get(source.key)
         if known is not None:
-            seen = [each.observed_at for each in (known, source) if each.observed_at is not None]
+            observed = [version.observed_at for version in (known, source) if version.observed_at is not None]
             trust = max(known.trust, source.trust)
-            found[source.key] = replace(known, trust=trust, observed_at=max(seen, default=None))
+            found[source.key] = replace(known, trust=trust, observed_at=max(observed, default=None))
         else:
             found[source.key] = source
     return tuple(found.values())
@@ -115,7 +115,7 @@ def reinforcement(sources: Iterable[Source]) -> float:
 
 
 def cap(sources: Iterable[Source]) -> float:
-    """Return the most that these sources let a fact be trusted: `0.15 + 0.85 · reinforcement` (Hexis)."""
+    """Return the highest trust that these sources allow for a fact: `0.15 + 0.85 · reinforcement` (Hexis)."""
     return min(1.0, UNSUPPORTED + SUPPORTED * reinforcement(sources))
 
 

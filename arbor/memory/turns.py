@@ -1,4 +1,4 @@
-"""Turns of a conversation, and how they become memories."""
+"""Turns of a conversation, and their conversion to memories."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEARSAY_TRUST = 0.8
 class Turn:
     """One thing that was said."""
 
-    #: Where it stands in the file: the number of its line, or of the turn in a JSON document, from 1.
+    #: The number of its line in the file, or of the turn in a JSON document, from 1.
     line: int
     #: The stretch of conversation it belongs to, and its place in there, from 0.
     session: str
@@ -30,9 +30,9 @@ class Turn:
     source_id: str = ""
 
     def as_memory(self, *, source: str) -> NewMemory:
-        """Return the episodic memory of this turn. Raises Invalid when a memory cannot hold it.
+        """Return the episodic memory of this turn. Raises Invalid when it fits into no memory.
 
-        The content is what was said and no more: who said it, when, and beside what stands in fields of its
+        The content is the utterance alone: speaker, time and context are in fields of its
         own, where recall weighs each by itself (docs/explanation/recall.md: a name within the text gains nothing).
         """
         return NewMemory(

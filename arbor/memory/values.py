@@ -1,4 +1,4 @@
-"""What a memory is, before it is stored and after it is recalled."""
+"""Values of memories: before they are stored, and after they are recalled."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DEFAULT_DECAY_RATE = 0.01
 #: Trust of a memory whose source is known; what comes from elsewhere is given less.
 DEFAULT_TRUST = 1.0
 
-#: Longest session, role and source that the memory row holds, in characters.
+#: Longest session, role and source of a memory, in characters.
 SESSION_LENGTH = 100
 ROLE_LENGTH = 100
 SOURCE_LENGTH = 200
 
 
 class MemoryType(StrEnum):
-    """What kind of thing is remembered (seed 004, "Four Types")."""
+    """The types of memories (seed 004, "Four Types")."""
 
     #: Something that happened: what was said, done, experienced.
     EPISODIC = "episodic"
@@ -43,7 +43,7 @@ class MemoryType(StrEnum):
 
 
 class MemoryStatus(StrEnum):
-    """Whether a memory takes part in recall."""
+    """Active memories are recalled, archived ones are not."""
 
     #: It is recalled.
     ACTIVE = "active"
@@ -168,5 +168,5 @@ class Recalled:
 
     @property
     def score(self) -> float:
-        """What it was ranked by."""
+        """The score that the ranking uses."""
         return self.terms.total

@@ -1,4 +1,4 @@
-"""Walks through the knowledge graph: how far they may go, which relations they follow, and what they find."""
+"""Traversals of the knowledge graph: their limits, the relations they follow, and their results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALL = frozenset(Relation)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paths:
-    """Which relations a walk follows: from a node onward, and against their direction."""
+    """The relations that a traversal follows: in their direction, and against it."""
 
     onward: frozenset[Relation]
     back: frozenset[Relation]
@@ -59,7 +59,7 @@ class Tie:
 
 
 class Step(NamedTuple):
-    """How a walk first came to a node: from `via`, along the edge's direction or against it."""
+    """The first arrival of a traversal at a node: from `via`, along the edge's direction or against it."""
 
     node: Node
     via: UUID
@@ -77,13 +77,13 @@ class Reached:
 
     @property
     def hops(self) -> int:
-        """How many edges it is away."""
+        """The number of edges from the start."""
         return len(self.path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a walk found: what it is, the beginning of its text, how far away it is and by what edges."""
+    """A node that a traversal found: kind, beginning of its text, distance, and path."""
 
     kind: NodeKind
     id: UUID
@@ -94,7 +94,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer[T]:
-    """What a question to the graph found; where it is `bounded`, MAX_NODES were met and there may be more."""
+    """The result of a traversal; where `bounded`, MAX_NODES were reached and there may be more."""
 
     found: tuple[T, ...]
     bounded: bool

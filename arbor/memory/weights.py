@@ -1,4 +1,4 @@
-"""What each term of a memory's score is worth, and how an operator turns it. docs/explanation/recall.md says how they were found."""
+"""The weights of score components, and their parsing from a setting. docs/explanation/recall.md explains their derivation."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ HIGHEST_WEIGHT = 10.0
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    """What each term is worth, 0 to HIGHEST_WEIGHT; 0: nothing. Raises ConfigurationInvalid.
+    """The weight of each score component, 0 (unused) to HIGHEST_WEIGHT. Raises ConfigurationInvalid.
 
     Found by hand on five dialogs of LoCoMo, each a flat optimum; those of 0.05 decide between memories that fit equally.
     """
 
     words: float = 1.0
     meaning: float = 0.3
-    #: Share of their fit that the turns just before and after lend; those one further away, half as much.
+    #: Share of fit that the turns just before and after contribute; those one further away, half as much.
     neighbours: float = 0.25
     #: Added where the turn before asks something: this one is probably its answer.
     answer: float = 0.25
-    #: Share of its fit that a memory lends to the closest of its neighborhood; along a drawn relation alone, 0.56 of that:
+    #: Share of its fit that a memory contributes to the closest of its neighborhood; by a relation alone, 0.56 of that:
     #: as much as to the turn beside it.
     association: float = 0.5
     #: Share of the fit of the best memory in the same session, and in the same episode.
@@ -39,26 +39,26 @@ class Weights:
     mood: float = 0.05
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for field in fields(self):
+            value = getattr(self, field.name)
             if not 0 <= value <= HIGHEST_WEIGHT:
                 raise ConfigurationInvalid(
-                    f"the weight of {each.name} must be a number from 0 to {HIGHEST_WEIGHT:g}, got {value:g}"
+                    f"the weight of {field.name} must be a number from 0 to {HIGHEST_WEIGHT:g}, got {value:g}"
                 )
 
 
 DEFAULT_WEIGHTS = Weights()
-NAMES = tuple(each.name for each in fields(Weights))
+NAMES = tuple(field.name for field in fields(Weights))
 
 
 def parse_weights(text: str) -> Weights:
     """Read weights such as `association=0.1, mood=0`; those that are not named stay as they are.
 
-    Raises ConfigurationInvalid for a name that is none or stands twice, and for a value that is no weight.
+    Raises ConfigurationInvalid for an unknown or repeated name, and for a value that is no weight.
     """
     given: dict[str, float] = {}
-    for part in filter(None, (each.strip() for each in text.split(","))):
-        name, _, value = (each.strip() for each in part.partition("="))
+    for part in filter(None, (entry.strip() for entry in text.split(","))):
+        name, _, value = (side.strip() for side in part.partition("="))
         if name not in NAMES:
             raise ConfigurationInvalid(
                 f"ARBOR_RECALL_WEIGHTS has NAME=VALUE, separated by commas, got {part!r}; names are {', '.join(NAMES)}"

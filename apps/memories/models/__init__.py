@@ -1,4 +1,4 @@
-"""What agents remember, as rows. `memory` is the centre; the others are what maintenance makes of it."""
+"""Tables of memories and of what maintenance derives from them; `memory` is the centre."""
 
 from apps.memories.models.associations import Activation, Upkeep
 from apps.memories.models.buffer import BufferItem

@@ -1,4 +1,4 @@
-"""What maintenance keeps beside a memory: its neighborhood, which chores wait, and how active it is in mind."""
+"""Neighborhoods, maintenance flags and activations of memories."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.tenants.models import TenantModel
 
 
 class Upkeep(TenantModel):
-    """A memory's precomputed neighborhood, and the chores that wait. Written with the memory; the memory stays cold."""
+    """A memory's precomputed neighborhood and its maintenance flags: written here, so that the memory's row stays cold."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="upkeep")
     agent = TenantForeignKey(Agent, related_name="+")
@@ -26,7 +26,7 @@ class Upkeep(TenantModel):
     unextracted = models.BooleanField(default=True)
     #: Waits for a model's view of its importance; only where one is configured.
     unweighed = models.BooleanField(default=False)
-    #: Replies to errands about its concepts, and about its weight, that left it out; after some, the rule decides.
+    #: Replies to maintenance calls about its concepts, and about its weight, that left it out; after some, the rule decides.
     extract_tries = models.PositiveSmallIntegerField(db_default=0)
     weigh_tries = models.PositiveSmallIntegerField(db_default=0)
 
@@ -47,7 +47,7 @@ class Upkeep(TenantModel):
 
 
 class Activation(TenantModel):
-    """How present a memory is in mind: a cache, kept in an unlogged table, so a crash of the database clears it."""
+    """The activation of a memory: a cache in an unlogged table, so a crash of the database clears it."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="activation")
     agent = TenantForeignKey(Agent, related_name="+")

@@ -1,4 +1,4 @@
-"""The buffer: what an agent holds for a while without having decided to remember it."""
+"""Buffer items: things that an agent keeps for a while without a decision to remember them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.memory.lexical import LEXICAL_DIMENSIONS
 
 
 class BufferItem(TenantModel):
-    """One held thing, until it expires or is promoted to a memory."""
+    """One buffer item, until it expires or is promoted to a memory."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="buffer")
@@ -34,7 +34,7 @@ class BufferItem(TenantModel):
     accesses = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
-    #: The memory that it became; empty while it is only held.
+    #: The memory that it became; empty before promotion.
     promoted_to = TenantForeignKey(
         Memory, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="+"
     )

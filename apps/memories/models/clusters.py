@@ -1,4 +1,4 @@
-"""Clusters: themes that an agent's memories gather around."""
+"""Clusters of memories that are near each other in meaning, their members and relations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.ids import uuid7
 
 
 class Cluster(TenantModel):
-    """A theme: the centre of its members, how it feels, and what it is about."""
+    """A cluster: the centre of its members, its emotional signature, its keywords and its importance."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="clusters")
@@ -51,7 +51,7 @@ class Cluster(TenantModel):
 
 
 class ClusterMember(TenantModel):
-    """A memory's place in a theme, and how well it fits."""
+    """The membership of a memory in a cluster, with its strength."""
 
     pk = models.CompositePrimaryKey("tenant_id", "cluster_id", "memory_id")
     cluster = TenantForeignKey(Cluster, related_name="members")
@@ -70,7 +70,7 @@ class ClusterMember(TenantModel):
 
 
 class ClusterRelation(TenantModel):
-    """How one theme bears on another."""
+    """The relation of one cluster to another."""
 
     pk = models.CompositePrimaryKey("tenant_id", "source_id", "target_id", "relation")
     source = TenantForeignKey(Cluster, related_name="relations_out")

@@ -1,4 +1,4 @@
-"""Code that an agent was shown or wrote, kept whole."""
+"""Code snippets that an agent was shown or wrote."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.ids import uuid7
 
 
 class CodeSnippet(TenantModel):
-    """A piece of code from a conversation or a message."""
+    """A code snippet from a conversation or a message."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="code")

@@ -1,4 +1,4 @@
-"""Episodes: stretches of time whose memories belong together."""
+"""Episodes: memories of one session without a long gap."""
 
 from __future__ import annotations
 

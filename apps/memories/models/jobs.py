@@ -1,4 +1,4 @@
-"""When each job of the installation last ran, and how it went: by this an operator sees that one has stopped."""
+"""The last run of each maintenance job, by which an operator notices a job that has stopped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 
 
 class JobRun(models.Model):
-    """The last run of one job. It belongs to the installation, and holds figures only."""
+    """The last run of one job. It belongs to the installation, and has counts only."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
     ops_privileges: ClassVar[str] = "SELECT"
@@ -18,7 +18,7 @@ class JobRun(models.Model):
     name = models.CharField(max_length=100, primary_key=True)
     #: It should run so often.
     period_s = models.FloatField(default=0)
-    #: When it was first heard of, and when its last run ended, after so many seconds.
+    #: When it was first expected, when its last run ended, and the seconds that this took.
     first_at = models.DateTimeField(db_default=Now())
     ended_at = models.DateTimeField()
     seconds = models.FloatField()

@@ -1,4 +1,4 @@
-"""Memories. The memory row stays cold: what reading changes is in `MemoryAccess`."""
+"""Memories. The memory row stays cold: changes by recalls are in `MemoryAccess`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Memory(TenantModel):
     decay_rate = models.FloatField(default=0.01)
     trust = models.FloatField(default=1.0)
     emotional_valence = models.FloatField(default=0.0)
-    #: Groups the memories of one conversation or stretch of time; position orders them within it. What stands alone, in
+    #: Groups the memories of one conversation or stretch of time; position orders them within it. A memory without one, in
     #: no session, and says the same at another time, is at another position.
     session = models.CharField(max_length=100, blank=True)
     position = models.IntegerField(default=0)
@@ -60,7 +60,7 @@ class Memory(TenantModel):
     embedding_model = models.CharField(max_length=100, blank=True)
     #: BM25 document weights by hashed term.
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
-    #: The transaction that wrote the row last, set by a trigger: a process that has the mind at hand reads what changed.
+    #: The transaction that wrote the row last, set by a trigger: a process with the mind in its cache reads the changes.
     revision = models.BigIntegerField(db_default=0, editable=False)
 
     class Meta(TenantModel.Meta):
@@ -119,7 +119,7 @@ class Memory(TenantModel):
 
 
 class MemoryAccess(TenantModel):
-    """How often, and when last, a memory was recalled by its agent. A person's look does not count."""
+    """The count and the time of the agent's recalls of a memory. Views by people do not count."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="access")
     count = models.IntegerField(default=0)
@@ -138,7 +138,7 @@ class MemoryAccess(TenantModel):
 
 
 class Practice(TenantModel):
-    """How a procedure has worked out so far."""
+    """The outcomes of a procedure so far."""
 
     memory = TenantOneToOne(Memory, primary_key=True, related_name="practice")
     successes = models.PositiveIntegerField(default=0)
@@ -168,7 +168,7 @@ class Term(TenantModel):
 
 
 class EmbeddingCacheEntry(TenantModel):
-    """A text's embedding by one model. Kept by tenant, so that a hit tells nothing about another's texts."""
+    """A text's embedding by one model. Cached by tenant, so that a hit reveals nothing about another's texts."""
 
     pk = models.CompositePrimaryKey("tenant_id", "model", "content_hash")
     model = models.CharField(max_length=100)

@@ -1,4 +1,4 @@
-"""One row for each agent that remembers: which vectors its memories have, and when they were last tended."""
+"""Minds: one row per agent with memories, with the model of their vectors and the times of the last maintenance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Mind(TenantModel):
     forgot_at = models.DateTimeField(null=True)
     cleaned_at = models.DateTimeField(null=True)
     counted_at = models.DateTimeField(null=True)
-    #: When its clusters were last put in order; empty: never.
+    #: When it was last reclustered; empty: never.
     clustered_at = models.DateTimeField(null=True)
     #: The transaction that made the mind, moved it to another model or deleted memories, set by triggers: what a process
     #: has at hand of it from before is of no use. What else changes is known by `Memory.revision`.
@@ -55,7 +55,7 @@ class NextEmbedding(TenantModel):
     embedding_model = models.CharField(max_length=100)
     #: Empty: that model cannot read the text.
     embedding = HalfVectorField(null=True)
-    #: The words that the index holds beside that vector; empty: the same as now.
+    #: The words that fit into the index beside that vector; empty: the same as now.
     lexical = SparseVectorField(dimensions=LEXICAL_DIMENSIONS, null=True)
 
     class Meta(TenantModel.Meta):

@@ -1,1 +1,1 @@
-"""Remembering, recalling, and the upkeep of memories."""
+"""Store, recall and maintain memories."""

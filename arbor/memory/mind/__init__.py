@@ -1,1 +1,1 @@
-"""A mind at hand: the image of an agent's memories in a process, and the search of it."""
+"""Mind images: an agent's memories as arrays in a process, and their search."""

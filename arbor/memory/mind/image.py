@@ -1,4 +1,4 @@
-"""The image of an agent's mind: all active memories as columns in memory, brought up to date row by row.
+"""The image of an agent's mind: all active memories as columns, brought up to date row by row.
 
 An image is a value: bringing it up to date makes another one, which shares what is large. Rows that have gone stay as
 inactive ones, new rows are appended, and vectors and postings of the new rows are apart, until they are worth merging.
@@ -41,7 +41,7 @@ ROW = np.dtype(
     ],
     align=True,
 )
-#: Up to so many rows are one block: it is copied in less time than two are searched.
+#: The most rows of one block: it is copied in less time than two are searched.
 _ONE_BLOCK = 64
 #: New rows are merged with the others when they are more than this, and more than this share of all.
 _LEAST_MERGED = 256
@@ -87,7 +87,7 @@ class MindImage:
 
     @cached_property
     def all_active(self) -> bool:
-        """Whether no row has gone."""
+        """Return whether every row is active."""
         return bool(self.active.all())
 
     @cached_property
@@ -215,7 +215,7 @@ class MindImage:
 
     @property
     def wants_merging(self) -> bool:
-        """Whether so much was appended, or has gone, that merging is worth its while."""
+        """Return whether enough rows were appended or deactivated that merging pays."""
         most = max(_LEAST_MERGED, int(len(self) * _MERGED_SHARE))
         return len(self.vectors[1]) > most or len(self) - int(self.active.sum()) > most
 

@@ -1,4 +1,4 @@
-"""Finding rows of a mind's image: by their ids, and by their places in a session."""
+"""Find rows of a mind image by id, and by place in a session."""
 
 from __future__ import annotations
 

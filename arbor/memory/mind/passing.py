@@ -1,4 +1,4 @@
-"""The rows of a mind's image that a recall is about: those that have not expired and pass its filter."""
+"""The rows of a mind image that pass a recall's filter and have not expired."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.memory.mind.image import MindImage
 
 
 def can_answer(only: RecallFilter) -> bool:
-    """Tell whether an image has all that a filter asks for: it knows of no concepts."""
+    """Return whether an image can answer a filter: images have no concepts."""
     return only.concept is None
 
 

@@ -1,4 +1,4 @@
-"""Which memories have a term, and what it weighs in each: a mind's words, by term."""
+"""Postings: for each term, the memories that have the term, and its weight in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories as columns: what is read of them to make a mind's image, or to bring it up to date."""
+"""The columns of memories from which a mind image is made or brought up to date."""
 
 from __future__ import annotations
 

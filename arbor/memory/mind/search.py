@@ -1,7 +1,7 @@
-"""The search of a mind's image: every memory scored, and the candidates of a recall chosen as the scan chooses them.
+"""The search of a mind image: score every memory, and choose candidates as the scan chooses them.
 
 `apps/memories/services/recall/scan.py` asks the same of the database. Two steps, for what lies between them is not in the image:
-`choose` finds what fits by itself and who lends, `complete` adds what the lenders' neighborhoods bring to mind.
+`choose` finds the memories that fit by themselves, `complete` adds those from the neighborhoods of the best.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The memories that fit by themselves, and those of them that lend along their neighborhoods."""
+    """The memories that fit by themselves, and the best of them, whose neighborhoods contribute."""
 
     #: Of all rows, which were chosen, and the cosine with the query's vector of those that were.
     chosen: Flags
@@ -79,7 +79,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ties:
-    """What neighborhoods say: who lends, who is lent to, and which share of the lender's fit. Columns of one length."""
+    """Associations from neighborhoods: source, target, and share of the source's fit. Columns of one length."""
 
     lender: Halves
     borrower: Halves
@@ -116,7 +116,7 @@ def choose(search: Search) -> Choice:
 
 
 def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
-    """Return the rows of all candidates, the candidates, which nobody has used yet, and what some lend others."""
+    """Return the rows of all candidates, the candidates without their uses, and the associations between them."""
     rows = _with_company(search, choice, choice.chosen, ties)
     if len(rows) < min(search.request.limit, search.documents):
         # Too little fits at all: what happened last comes with it.
@@ -221,7 +221,7 @@ def _similarities(search: Search, rows: Places) -> Numbers:
 
 
 def _reminded(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> Places:
-    """Return the rows that were not chosen and are lent most, by any one neighborhood."""
+    """Return the rows that were not chosen and to which any one neighborhood contributes most."""
     if not len(ties.share):
         return np.empty(0, dtype=np.int64)
     image = search.image

@@ -30,5 +30,5 @@ class Snapshot:
         )
 
     def saw(self, revision: int) -> bool:
-        """Tell whether what a transaction wrote was to be seen, if it was not rolled back."""
+        """Return whether the writes of a transaction were visible, if it was not rolled back."""
         return revision < self.since or (revision < self.until and revision not in self.running)

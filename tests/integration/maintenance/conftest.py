@@ -1,4 +1,4 @@
-"""Maintenance meets both: agents with minds to fill, and a fleet whose messages wait for the test."""
+"""Agents with empty minds, and a fleet whose messages wait for the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of errands need: stored talk, time that passes, and what became of the errands."""
+"""Set-up for tests of maintenance calls: stored talk, time that passes, and the state of the calls."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def let_pass(agent: Agent, time: timedelta) -> None:
         )
 
 
-def errands_of(agent: Agent) -> list[ExternalCall]:
+def calls_of(agent: Agent) -> list[ExternalCall]:
     """Return the agent's errands, the oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(ExternalCall.objects.filter(agent_id=agent.id).exclude(subject_key="").order_by("id"))

@@ -1,4 +1,4 @@
-"""Concepts and weights of new memories: by rule or by a model, each memory once."""
+"""Concepts and importances of new memories: by rule or by a model, each memory once."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.tending import (
     LONG_AGO,
     TALK,
+    calls_of,
     close_and_settle,
     concepts_of,
-    errands_of,
     importance_of,
     ledger_of,
     let_pass,
@@ -63,7 +63,7 @@ def test_rules_take_concepts_without_any_call(mind: Agent, fleet: Fleet) -> None
     assert len(waiting_for(mind, "unextracted")) == len(TALK)
     consolidate()
     assert waiting_for(mind, "unextracted") == set()
-    assert (errands_of(mind), fleet.messages) == ([], [])
+    assert (calls_of(mind), fleet.messages) == ([], [])
     assert {"Heron", "Lisbon"} <= concepts_of(mind)[TALK[0]]
     with tenant_transaction(mind.tenant_id):
         cases = memories_of_concept(agent_id=mind.id, name="heron")
@@ -79,8 +79,8 @@ def test_a_memory_that_names_nothing_is_not_taken_again_and_again(mind: Agent, f
 def test_two_workers_take_each_memory_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     rounds = at_once(lambda _: consolidate(), writers=3)
-    assert sum(each.done for each in rounds) == len(TALK)
-    assert sum(each.failed for each in rounds) == 0
+    assert sum(result.done for result in rounds) == len(TALK)
+    assert sum(result.failed for result in rounds) == 0
 
 
 @pytest.mark.usefixtures("modelled")
@@ -119,15 +119,13 @@ def test_what_a_model_leaves_out_is_asked_about_again(mind: Agent, fleet: Fleet,
 def test_no_memory_is_asked_about_twice_at_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind, *(f"Barrel number {n} holds {n} litres of water." for n in range(25)))
     at_once(lambda _: consolidate(), writers=3)
-    subjects = [errand.subject["memories"] for errand in errands_of(mind)]
+    subjects = [call.subject["memories"] for call in calls_of(mind)]
     assert sorted(map(len, subjects)) == [5, EXTRACT_BATCH, EXTRACT_BATCH]
-    assert len({each for subject in subjects for each in subject}) == 25
+    assert len({memory_id for subject in subjects for memory_id in subject}) == 25
 
 
 @pytest.mark.usefixtures("modelled")
-def test_memories_of_an_errand_that_failed_are_left_and_others_go_on_after_a_rest(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     def answer(request: ModelRequest) -> str:
         return _concepts(["cask"]) if "cask" in request.messages[0].content else "no"
 
@@ -139,8 +137,8 @@ def test_memories_of_an_errand_that_failed_are_left_and_others_go_on_after_a_res
         let_pass(mind, wait + timedelta(seconds=1))
         recover_errands()
     fleet.run()
-    (errand,) = errands_of(mind)
-    assert errand.status == CallStatus.FAILED
+    (call,) = calls_of(mind)
+    assert call.status == CallStatus.FAILED
     remember_talk(mind, "The cask leaks.", session="later")
     consolidate()
     assert fleet.messages == [], "what was wrong may still be"
@@ -164,7 +162,7 @@ def test_a_memory_that_was_purged_meanwhile_is_passed_over(
     consolidate()
     fleet.run()
     assert set(concepts_of(mind)) == set(TALK[1:])
-    assert [errand.status for errand in errands_of(mind)] == [CallStatus.RETRIED, CallStatus.COMPLETE]
+    assert [call.status for call in calls_of(mind)] == [CallStatus.RETRIED, CallStatus.COMPLETE]
 
 
 def _purge(agent: Agent, memory_id: UUID) -> None:
@@ -174,9 +172,7 @@ def _purge(agent: Agent, memory_id: UUID) -> None:
 
 
 @pytest.mark.usefixtures("modelled")
-def test_a_purge_takes_a_memorys_text_out_of_what_models_were_asked_and_answered(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     summary = json.dumps({"summary": "The keel of the Heron was laid."})
     scripted(
         lambda request: (
@@ -196,13 +192,13 @@ def test_a_purge_takes_a_memorys_text_out_of_what_models_were_asked_and_answered
     fleet.run()
     _purge(mind, ids[0])
     kept, emptied = [], []
-    for errand in errands_of(mind):
-        (kept if errand.request else emptied).append(errand)
-    assert [errand.purpose for errand in emptied] == ["extract", "summarize"]
-    assert [errand.reply for errand in emptied] == ["", ""]
-    assert {errand.status for errand in emptied} == {CallStatus.COMPLETE}
-    assert "The anchor is new." in json.dumps([errand.request for errand in kept])
-    assert all(TALK[0] not in json.dumps(errand.request) for errand in errands_of(mind))
+    for call in calls_of(mind):
+        (kept if call.request else emptied).append(call)
+    assert [call.purpose for call in emptied] == ["extract", "summarize"]
+    assert [call.reply for call in emptied] == ["", ""]
+    assert {call.status for call in emptied} == {CallStatus.COMPLETE}
+    assert "The anchor is new." in json.dumps([call.request for call in kept])
+    assert all(TALK[0] not in json.dumps(call.request) for call in calls_of(mind))
 
 
 @pytest.mark.usefixtures("modelled")
@@ -217,8 +213,8 @@ def test_prompts_are_emptied_when_they_were_kept_for_long_enough(
     assert empty_prompts().done == 0
     let_pass(mind, timedelta(hours=2))
     assert empty_prompts().done == 1
-    (errand,) = errands_of(mind)
-    assert (errand.request, errand.reply != "", errand.status) == ({}, True, CallStatus.COMPLETE)
+    (call,) = calls_of(mind)
+    assert (call.request, call.reply != "", call.status) == ({}, True, CallStatus.COMPLETE)
     assert empty_prompts().steps == 0
 
 
@@ -241,22 +237,20 @@ def test_what_a_model_keeps_leaving_out_is_decided_by_rule(
     assert len(model.requests) == 2 * 3, "three replies that left them out, of either kind"
     assert {"Heron"} <= concepts_of(mind)[TALK[3]]
     assert importance_of(mind, last_left_out) == before
-    last = [errand for errand in errands_of(mind) if errand.purpose == "extract"][-1]
+    last = [call for call in calls_of(mind) if call.purpose == "extract"][-1]
     assert last.dropped == ["memory 2: left out of the reply, time 3 of 3: its concepts are taken by rule"]
 
 
 @pytest.mark.usefixtures("modelled")
-def test_what_is_not_shown_or_not_taken_stands_in_the_calls_record(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_dropped_entries_are_in_the_calls_record(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     names = ["\ufdfa" * 10, *"abcdef"]
     scripted(_concepts(names, ["ship"]))
     remember_talk(mind, "The keel " + "of oak " * 300, "The Heron.")
     consolidate()
     fleet.run()
-    (errand,) = errands_of(mind)
-    assert errand.status == CallStatus.COMPLETE
-    prompt, folded, above = errand.dropped
+    (call,) = calls_of(mind)
+    assert call.status == CallStatus.COMPLETE
+    prompt, folded, above = call.dropped
     assert prompt == "prompt: shown only to the first 1,200 characters: memory 1"
     assert "folded it has" in folded
     assert above == "memory 1: 'f': above the 5 concepts of one memory"
@@ -272,7 +266,7 @@ def _remember_unweighed(agent: Agent, *texts: str) -> list[UUID]:
     return list(remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories).ids)
 
 
-def test_importance_is_the_mean_of_rule_and_model_but_what_must_be_kept_stays(
+def test_importance_is_the_mean_of_rule_and_model(
     mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
 ) -> None:
     modelled.ARBOR_WEIGH_MEMORIES = True
@@ -294,14 +288,14 @@ def test_importance_is_the_mean_of_rule_and_model_but_what_must_be_kept_stays(
     consolidate()
     fleet.run()
     assert importance_of(mind, plain) == pytest.approx((before + 0.9) / 2), "once"
-    assert {errand.purpose for errand in errands_of(mind)} == {"extract", "weigh"}
+    assert {call.purpose for call in calls_of(mind)} == {"extract", "weigh"}
 
 
 def test_nothing_is_weighed_unless_an_operator_asks_for_it(mind: Agent, fleet: Fleet, modelled: Any) -> None:
     _remember_unweighed(mind, "The harbour master has a grey beard.")
     assert waiting_for(mind, "unweighed") == set()
     consolidate()
-    assert {errand.purpose for errand in errands_of(mind)} == {"extract"}
+    assert {call.purpose for call in calls_of(mind)} == {"extract"}
 
 
 def test_the_reflex_policy_weighs_as_the_rule_does(mind: Agent, fleet: Fleet, settings: Any) -> None:

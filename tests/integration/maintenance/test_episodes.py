@@ -28,9 +28,9 @@ from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.tending import (
     TALK,
+    calls_of,
     close_and_settle,
     episodes_of,
-    errands_of,
     ledger_of,
     remember_talk,
 )
@@ -79,7 +79,7 @@ def test_a_talk_is_summarized_by_rule_and_recalled_as_a_whole(mind: Agent, fleet
         assert [member.content for member in rest] == [TALK[2]]
 
 
-def test_a_model_sees_the_memories_as_marked_data_and_its_summary_is_kept(
+def test_a_model_reads_marked_data_and_its_summary_is_stored(
     mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
@@ -107,18 +107,16 @@ def test_an_episode_of_two_memories_needs_no_model(mind: Agent, fleet: Fleet, se
     assert episode.summary == f"Ben: {TALK[0]} Ada: {TALK[1]}"
     assert episode.summarized_by == "reflex/policy"
     assert episode.embedding is not None
-    assert errands_of(mind) == []
+    assert calls_of(mind) == []
 
 
-def test_an_episode_of_which_nothing_is_in_mind_any_more_is_not_looked_at_again(
-    mind: Agent, fleet: Fleet
-) -> None:
+def test_an_episode_without_active_memories_is_not_retried(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(agent_id=mind.id).update(status=MemoryStatus.ARCHIVED)
     episode = _summarized(mind, fleet)
     assert (episode.summary, episode.summarized_at is not None, episode.embedding) == ("", True, None)
-    assert errands_of(mind) == []
+    assert calls_of(mind) == []
 
 
 def test_only_what_is_over_is_closed_and_the_future_is_not(mind: Agent) -> None:
@@ -136,12 +134,10 @@ def test_a_closed_episode_settles_for_five_minutes_first(mind: Agent, fleet: Fle
     remember_talk(mind)
     tend_episodes()
     tend_episodes()
-    assert (errands_of(mind), episodes_of(mind)[0].ended_at is not None) == ([], True)
+    assert (calls_of(mind), episodes_of(mind)[0].ended_at is not None) == ([], True)
 
 
-def test_one_that_was_closed_by_a_clock_that_ran_ahead_does_not_wait_for_that_time(
-    mind: Agent, fleet: Fleet
-) -> None:
+def test_an_episode_closed_by_a_fast_clock_does_not_wait(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     tend_episodes()
     with tenant_transaction(mind.tenant_id):
@@ -153,16 +149,14 @@ def test_one_that_was_closed_by_a_clock_that_ran_ahead_does_not_wait_for_that_ti
 
 def test_two_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind, *TALK[:2])
-    assert sum(each.done for each in at_once(lambda _: close_episodes(), writers=3)) == 1
+    assert sum(result.done for result in at_once(lambda _: close_episodes(), writers=3)) == 1
     close_and_settle(mind)
     rounds = at_once(lambda _: tend_episodes(), writers=3)
-    assert sum(each.done for each in rounds) == 1
-    assert sum(each.failed for each in rounds) == 0
+    assert sum(result.done for result in rounds) == 1
+    assert sum(result.failed for result in rounds) == 0
 
 
-def test_an_episode_that_goes_on_meanwhile_waits_for_a_summary_of_all_of_it(
-    mind: Agent, fleet: Fleet
-) -> None:
+def test_a_continued_episode_waits_for_a_full_summary(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     close_and_settle(mind)
     tend_episodes()
@@ -174,7 +168,7 @@ def test_an_episode_that_goes_on_meanwhile_waits_for_a_summary_of_all_of_it(
     assert late in _summarized(mind, fleet).summary
 
 
-def test_a_round_takes_five_at_a_time_and_no_more_than_there_is_room_for(
+def test_a_round_enqueues_five_calls_at_most(
     mind: Agent, other_mind: Agent, fleet: Fleet, settings: Any
 ) -> None:
     for agent in (mind, other_mind):
@@ -184,7 +178,7 @@ def test_a_round_takes_five_at_a_time_and_no_more_than_there_is_room_for(
     close_and_settle(other_mind)
     settings.ARBOR_MAX_ERRANDS = 8
     tend_episodes()
-    assert sorted(len(errands_of(agent)) for agent in (mind, other_mind)) == [3, 5]
+    assert sorted(len(calls_of(agent)) for agent in (mind, other_mind)) == [3, 5]
     settings.ARBOR_MAX_ERRANDS = 100
     tend_episodes()
     fleet.run()
@@ -198,10 +192,10 @@ def test_nothing_is_asked_for_a_suspended_tenant(mind: Agent, fleet: Fleet) -> N
     Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
     tend_episodes()
     recover_errands()
-    assert (errands_of(mind), fleet.messages) == ([], [])
+    assert (calls_of(mind), fleet.messages) == ([], [])
 
 
-def test_without_an_embedder_a_summary_is_found_by_its_words_and_embedded_later(
+def test_a_summary_without_vector_is_found_by_words(
     mind: Agent, fleet: Fleet, remote: RemoteEmbedder, settings: Any
 ) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "always"
@@ -240,7 +234,7 @@ def test_an_open_episode_is_recalled_by_its_memories(mind: Agent) -> None:
     _remember(mind, "The anchor chain is rusty.", "Supper is at eight.", at=now - timedelta(minutes=5))
     _remember(mind, "Nobody feeds the ship's cat.", at=now - timedelta(minutes=5), session="cat")
     found = recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text="rusty anchor chain")
-    assert [each.session for each in found] == ["", "cat"]
+    assert [episode.session for episode in found] == ["", "cat"]
     assert (found[0].ended_at, found[0].summary) == (None, "")
     assert found[0].terms.words > found[1].terms.words == 0
 
@@ -309,4 +303,4 @@ def test_an_agents_fault_does_not_stop_the_others(
 
     monkeypatch.setattr(consolidation, "_summarize", faulty)
     assert tend_episodes().failed == 1
-    assert (len(errands_of(mind)), len(errands_of(other_mind))) == (0, 1)
+    assert (len(calls_of(mind)), len(calls_of(other_mind))) == (0, 1)

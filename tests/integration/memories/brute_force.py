@@ -1,4 +1,4 @@
-"""Recall done the slow way: every memory read, scored with numpy, and ranked by the same ranker."""
+"""Recall by brute force: read every memory, score by numpy, and rank by the same ranker."""
 
 from __future__ import annotations
 
@@ -52,8 +52,12 @@ def recall_slowly(
     """Return what recall must return, with the terms of each score."""
     with tenant_transaction(agent.tenant_id):
         rows = list(Memory.objects.filter(agent_id=agent.id, status=MemoryStatus.ACTIVE).order_by("id"))
-        accesses = {each.memory_id: each for each in MemoryAccess.objects.filter(memory__agent_id=agent.id)}
-        present = {each.memory_id: each for each in Activation.objects.filter(agent_id=agent.id)}
+        accesses = {
+            access.memory_id: access for access in MemoryAccess.objects.filter(memory__agent_id=agent.id)
+        }
+        present = {
+            activation.memory_id: activation for activation in Activation.objects.filter(agent_id=agent.id)
+        }
         tended = Upkeep.objects.filter(agent_id=agent.id, neighbors__isnull=False)
         neighborhoods: Neighborhoods = dict(tended.values_list("memory_id", "neighbors"))
     reading = _read(rows, text, now)
@@ -67,10 +71,10 @@ def recall_slowly(
     candidates = [
         _candidate(row, accesses.get(row.id), present.get(row.id), now, reading, vector) for row in rows
     ]
-    near = [each.similarity for each in candidates if each.similarity is not None]
+    near = [candidate.similarity for candidate in candidates if candidate.similarity is not None]
     background = Background(mean=float(np.mean(near or [0])), deviation=float(np.std(near or [0])))
     chosen, lent = _choose(candidates, reading, background, limit, neighborhoods)
-    places = {each.id: place for place, each in enumerate(chosen)}
+    places = {memory.id: place for place, memory in enumerate(chosen)}
     links = [
         (places[lender], places[borrower], share)
         for (lender, borrower), share in lent.items()
@@ -152,10 +156,10 @@ def _choose(
     best of them bring to mind, with what they lend.
     """
     kept = max(SEEDS, limit)
-    near = [each for each in all_of_them if each.similarity is not None]
-    chosen = sorted(near, key=lambda each: (-(each.similarity or 0.0), each.id))[:kept]
-    worded = [each for each in all_of_them if each.words > 0]
-    chosen += sorted(worded, key=lambda each: (-each.words, each.id))[:kept]
+    near = [memory for memory in all_of_them if memory.similarity is not None]
+    chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:kept]
+    worded = [memory for memory in all_of_them if memory.words > 0]
+    chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:kept]
 
     def fit(each: Candidate) -> float:
         if each.similarity is None or not background.deviation:
@@ -164,11 +168,11 @@ def _choose(
 
     around = reading.span.around() if reading.span else None
     if around is not None:
-        timely = [each for each in all_of_them if around[0] <= each.occurred_at <= around[1]]
-        chosen += sorted(timely, key=lambda each: (-fit(each), each.id))[:SPAN_SEEDS]
+        timely = [memory for memory in all_of_them if around[0] <= memory.occurred_at <= around[1]]
+        chosen += sorted(timely, key=lambda memory: (-fit(memory), memory.id))[:SPAN_SEEDS]
     found, lent = _with_company(chosen, all_of_them, background, neighborhoods)
     if len(found) < limit:
-        latest = sorted(all_of_them, key=lambda each: (-each.occurred_at.timestamp(), each.id))[:limit]
+        latest = sorted(all_of_them, key=lambda memory: (-memory.occurred_at.timestamp(), memory.id))[:limit]
         found, lent = _with_company(chosen + latest, all_of_them, background, neighborhoods)
     return found, lent
 
@@ -183,8 +187,11 @@ def _with_company(
     fits = DEFAULT_WEIGHTS.words * columns.words + DEFAULT_WEIGHTS.meaning * deviations(
         columns.similarity, background
     )
-    fit = {each.id: float(fits[place]) for place, each in enumerate(chosen)}
-    lenders = sorted((each for each in fit if fit[each] > 0), key=lambda each: (-fit[each], each))[:LENDERS]
+    fit = {memory.id: float(fits[place]) for place, memory in enumerate(chosen)}
+    lenders = sorted(
+        (memory_id for memory_id in fit if fit[memory_id] > 0),
+        key=lambda memory_id: (-fit[memory_id], memory_id),
+    )[:LENDERS]
     lent = {
         (lender, UUID(other)): weight / HIGHEST
         for lender in lenders
@@ -193,18 +200,20 @@ def _with_company(
     worth: dict[UUID, float] = {}
     for (lender, other), share in lent.items():
         worth[other] = max(worth.get(other, 0.0), fit[lender] * share)
-    new = [each for each in all_of_them if each.id in worth and each.id not in fit]
-    reminded = {each.id for each in sorted(new, key=lambda each: (-worth[each.id], each.id))[:REMINDED]}
-    beside = {each.id for each in _with_neighbours(chosen, all_of_them)}
-    return [each for each in all_of_them if each.id in beside | reminded], lent
+    new = [memory for memory in all_of_them if memory.id in worth and memory.id not in fit]
+    reminded = {
+        memory.id for memory in sorted(new, key=lambda memory: (-worth[memory.id], memory.id))[:REMINDED]
+    }
+    beside = {memory.id for memory in _with_neighbours(chosen, all_of_them)}
+    return [memory for memory in all_of_them if memory.id in beside | reminded], lent
 
 
 def _with_neighbours(chosen: list[Candidate], all_of_them: list[Candidate]) -> list[Candidate]:
-    places = {(each.session, each.position) for each in chosen if each.session}
-    ids = {each.id for each in chosen}
+    places = {(memory.session, memory.position) for memory in chosen if memory.session}
+    ids = {memory.id for memory in chosen}
     return [
-        each
-        for each in all_of_them
-        if each.id in ids
-        or any((each.session, each.position + step) in places for step in range(-REACH, REACH + 1))
+        memory
+        for memory in all_of_them
+        if memory.id in ids
+        or any((memory.session, memory.position + step) in places for step in range(-REACH, REACH + 1))
     ]

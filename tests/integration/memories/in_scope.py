@@ -1,4 +1,4 @@
-"""Recall in the transaction that is open, as heartbeats do."""
+"""Recall in the open transaction, as heartbeats do."""
 
 from __future__ import annotations
 

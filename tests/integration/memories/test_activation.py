@@ -1,4 +1,4 @@
-"""Activation: raised where an agent recalls, faded by the time that passes, read as themes."""
+"""Activation: raised by recalls of the agent, faded with time, read as clusters."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.activation import MOST_REACHED, level_after, sources, spread
+from tests.integration.memories.chosen_vectors import directions, neighbors_of, plant, refresh_all
 from tests.integration.memories.conftest import a_memory, access_counts, at_once
-from tests.integration.memories.near import directions, neighbors_of, plant, refresh_all
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -42,8 +42,10 @@ def a_cluster(agent: Agent, name: str, members: Sequence[UUID], *, strength: flo
             emotional_intensity=0.6,
         )
         ClusterMember.objects.bulk_create(
-            ClusterMember(tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=each, strength=strength)
-            for each in members
+            ClusterMember(
+                tenant_id=agent.tenant_id, cluster_id=cluster.id, memory_id=member, strength=strength
+            )
+            for member in members
         )
         cluster_id: UUID = cluster.id
         return cluster_id
@@ -51,7 +53,9 @@ def a_cluster(agent: Agent, name: str, members: Sequence[UUID], *, strength: flo
 
 def levels_of(agent: Agent, now: datetime = NOW) -> dict[UUID, float]:
     with tenant_transaction(agent.tenant_id):
-        return {each.id: each.level for each in activated_memories(agent_id=agent.id, limit=500, now=now)}
+        return {
+            memory.id: memory.level for memory in activated_memories(agent_id=agent.id, limit=500, now=now)
+        }
 
 
 def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW) -> int:
@@ -59,17 +63,17 @@ def bring_to_mind(agent: Agent, recalled: dict[UUID, float], now: datetime = NOW
         return note_recall(agent_id=agent.id, recalled=recalled, now=now)
 
 
-def test_what_is_recalled_spreads_along_its_neighborhood_as_the_rule_says(mind: Agent) -> None:
+def test_a_recall_spreads_along_the_neighborhood(mind: Agent) -> None:
     ids = plant(mind, directions(24, spread=0.1))
     refresh_all(mind)
     recalled = {ids[0]: 1.6, ids[1]: 0.8, ids[5]: 0.2}
     bring_to_mind(mind, recalled)
-    near = {each: neighbors_of(mind, each) for each in recalled}
+    near = {memory_id: neighbors_of(mind, memory_id) for memory_id in recalled}
     assert levels_of(mind) == pytest.approx(spread(sources(recalled), near))
     assert len(levels_of(mind)) > len(recalled)
 
 
-def test_it_fades_by_half_in_its_half_life_and_adds_up_to_one_at_most(mind: Agent) -> None:
+def test_activation_halves_in_its_half_life_and_is_capped(mind: Agent) -> None:
     (one,) = plant(mind, [None])
     bring_to_mind(mind, {one: 1.0})
     assert levels_of(mind, NOW + HOUR)[one] == pytest.approx(level_after(1.0, HOUR, HOUR))
@@ -86,7 +90,7 @@ def test_a_clock_that_jumps_does_no_harm(mind: Agent, passed: timedelta) -> None
     assert levels_of(mind, NOW + passed) == {one: 1.0}
 
 
-def test_without_a_neighborhood_only_what_was_recalled_comes_to_mind(mind: Agent) -> None:
+def test_without_neighborhoods_only_recalled_memories_activate(mind: Agent) -> None:
     ids = plant(mind, directions(3))
     with tenant_transaction(mind.tenant_id):
         Upkeep.objects.filter(memory_id=ids[0]).delete()
@@ -96,7 +100,7 @@ def test_without_a_neighborhood_only_what_was_recalled_comes_to_mind(mind: Agent
 def test_ids_that_are_not_the_agents_are_left_out(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
-    (own,), (other,), (foreign,) = (plant(each, [None]) for each in (mind, other_mind, foreign_mind))
+    (own,), (other,), (foreign,) = (plant(agent, [None]) for agent in (mind, other_mind, foreign_mind))
     cluster = a_cluster(other_mind, "Theirs", [other])
     assert bring_to_mind(mind, {own: 1.0, other: 1.0, foreign: 1.0, uuid4(): 1.0}) == 1
     assert set(levels_of(mind)) == {own}
@@ -112,7 +116,7 @@ def test_a_score_that_is_no_number_changes_nothing(mind: Agent) -> None:
     assert levels_of(mind) == {}
 
 
-def test_themes_are_weighed_by_their_active_members_and_counted_where_one_is_recalled(mind: Agent) -> None:
+def test_clusters_are_weighed_by_their_active_members(mind: Agent) -> None:
     ids = plant(mind, [None] * 4)
     tides = a_cluster(mind, "Tides", ids[:2], strength=0.8)
     ropes = a_cluster(mind, "Ropes", ids[2:3], strength=0.9)
@@ -123,8 +127,8 @@ def test_themes_are_weighed_by_their_active_members_and_counted_where_one_is_rec
         one = activated_clusters(agent_id=mind.id, limit=1, now=NOW)
         counts = dict(Cluster.objects.values_list("name", "activations"))
         at = Cluster.objects.get(id=tides).activated_at
-    assert [(each.id, each.members) for each in themes] == [(tides, 2), (ropes, 1)]
-    assert [each.activation for each in themes] == pytest.approx([1.6, 0.45])
+    assert [(cluster.id, cluster.members) for cluster in themes] == [(tides, 2), (ropes, 1)]
+    assert [cluster.activation for cluster in themes] == pytest.approx([1.6, 0.45])
     assert (themes[0].name, themes[0].keywords) == ("Tides", ("tide", "moon"))
     assert (themes[0].emotional_valence, themes[0].emotional_intensity) == (0.4, 0.6)
     assert one == themes[:1]
@@ -139,7 +143,7 @@ def test_how_many_are_read_is_bounded(mind: Agent, limit: int) -> None:
         activated_clusters(agent_id=mind.id, limit=limit)
 
 
-def test_a_cluster_that_maintenance_has_in_hand_holds_up_no_recall(mind: Agent) -> None:
+def test_a_locked_cluster_delays_no_recall(mind: Agent) -> None:
     ids = plant(mind, [None])
     tides = a_cluster(mind, "Tides", ids)
 
@@ -197,7 +201,7 @@ def test_a_crash_of_the_database_empties_it_and_it_fills_again(mind: Agent) -> N
     assert bring_to_mind(mind, {ids[0]: 1.0}) == 1
 
 
-def test_an_agents_own_recall_brings_to_mind_and_a_persons_look_does_not(mind: Agent) -> None:
+def test_only_the_agents_own_recall_activates(mind: Agent) -> None:
     stored = remember(
         tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory("The tide turns at noon.")]
     )
@@ -216,7 +220,7 @@ def test_an_archived_memory_is_not_in_mind(mind: Agent) -> None:
     assert levels_of(mind) == {}
 
 
-def test_recalls_of_several_agents_are_noted_in_one_statement_each_by_itself(
+def test_recalls_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     both = {agent.id: plant(agent, directions(24, spread=0.1)) for agent in (mind, other_mind)}
@@ -235,18 +239,20 @@ def test_recalls_of_several_agents_are_noted_in_one_statement_each_by_itself(
         reached = note_recalls(recalled, now=NOW)
     assert len(statements) == 1
     for agent in (mind, other_mind):
-        known = {each: level for each, level in sources(recalled[agent.id]).items() if each in both[agent.id]}
-        near = {each: neighbors_of(agent, each) for each in known}
+        known = {
+            memory_id: level
+            for memory_id, level in sources(recalled[agent.id]).items()
+            if memory_id in both[agent.id]
+        }
+        near = {memory_id: neighbors_of(agent, memory_id) for memory_id in known}
         assert levels_of(agent) == pytest.approx(spread(known, near))
         assert access_counts(agent) == dict.fromkeys(known, 1)
     assert reached == len(levels_of(mind)) + len(levels_of(other_mind))
     with tenant_transaction(mind.tenant_id):
-        assert [Cluster.objects.get(id=each).activations for each in clusters] == [1, 1]
+        assert [Cluster.objects.get(id=cluster_id).activations for cluster_id in clusters] == [1, 1]
 
 
-def test_the_cluster_of_a_memory_that_another_agent_names_is_not_counted(
-    mind: Agent, other_mind: Agent
-) -> None:
+def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Agent) -> None:
     (own,), (other,) = plant(mind, [None]), plant(other_mind, [None])
     cluster = a_cluster(other_mind, "Theirs", [other])
     with tenant_transaction(mind.tenant_id):
@@ -263,7 +269,7 @@ def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
     with tenant_transaction(mind.tenant_id):
         note_recalls(
             {
-                agent_id: {each: 1.0 - 0.1 * place for place, each in enumerate(ids)}
+                agent_id: {memory_id: 1.0 - 0.1 * place for place, memory_id in enumerate(ids)}
                 for agent_id, ids in both.items()
             },
             now=NOW,

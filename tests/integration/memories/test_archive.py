@@ -1,4 +1,4 @@
-"""Archiving takes out of recall and can be undone; removing for good is an act of its own, of a person, on record."""
+"""Archiving removes from recall and can be undone; purging needs a person and an audit record."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def do(agent: Agent, act: Callable[..., int], ids: list[UUID], *, actor: str = A
 
 
 def found(agent: Agent, text: str) -> list[str]:
-    return [each.content for each in recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)]
+    return [memory.content for memory in recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)]
 
 
 def events(agent: Agent) -> list[AuditEvent]:
@@ -82,24 +82,24 @@ def test_one_act_has_one_record_for_each_agent(mind: Agent, other_mind: Agent) -
         assert term_counts(agent) == true_counts(agent) == {}
 
 
-def test_no_chore_waits_for_what_is_archived_and_all_do_when_it_is_back(mind: Agent) -> None:
+def test_archiving_clears_maintenance_flags_and_restoring_sets(mind: Agent) -> None:
     (soup,) = keep(mind, "The soup was salty.")
 
-    def chores() -> tuple[bool, bool]:
+    def flags() -> tuple[bool, bool]:
         with tenant_transaction(mind.tenant_id):
             upkeep, _ = Upkeep.objects.get_or_create(
                 memory_id=soup, defaults={"tenant_id": mind.tenant_id, "agent_id": mind.id}
             )
             return upkeep.stale, upkeep.unclustered
 
-    assert chores() == (True, True)
+    assert flags() == (True, True)
     do(mind, archive, [soup])
-    assert chores() == (False, False)
+    assert flags() == (False, False)
     do(mind, restore, [soup])
-    assert chores() == (True, True)
+    assert flags() == (True, True)
 
 
-def test_what_is_restored_fades_from_then_on_and_an_expiry_that_has_passed_is_dropped(mind: Agent) -> None:
+def test_a_restored_memory_decays_from_its_restoration(mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(days=1)
     with tenant_transaction(mind.tenant_id):
         (code,) = store(agent_id=mind.id, memories=[a_memory("The code.", expires_at=past)], vectors=None).ids

@@ -1,4 +1,4 @@
-"""The buffer: held for a while, found by words and meaning, bounded, and what mattered is remembered."""
+"""The buffer: bounded, found by words and meaning, and promoted to memories where an item mattered."""
 
 from __future__ import annotations
 
@@ -60,24 +60,24 @@ def records(agent: Agent) -> list[str]:
         return list(rows.values_list("message", flat=True))
 
 
-def test_what_is_held_is_found_by_its_words_at_once_and_by_its_meaning_soon(mind: Agent) -> None:
+def test_a_buffer_item_is_found_by_words_and_later_by_meaning(mind: Agent) -> None:
     keep(mind, "The physician called about the knee.", "A parcel came from Oslo.")
-    assert [each.content for each in find(mind, "parcel from Oslo")] == ["A parcel came from Oslo."]
+    assert [item.content for item in find(mind, "parcel from Oslo")] == ["A parcel came from Oslo."]
     assert find(mind, "doctor") == []
     assert embed_backlog() == 2
     vector = embed_texts(tenant_id=mind.tenant_id, texts=["doctor"])[0].tolist()
-    assert [each.content for each in find(mind, "doctor", vector=vector)] == [
+    assert [item.content for item in find(mind, "doctor", vector=vector)] == [
         "The physician called about the knee."
     ]
 
 
 def test_only_the_agents_own_look_counts_as_coming_back(mind: Agent) -> None:
     keep(mind, "A parcel came from Oslo.")
-    assert [each.accesses for each in find(mind, "parcel")] == [0]
-    assert [each.accesses for each in find(mind, "parcel", counts=True)] == [1]
-    assert [each.accesses for each in find(mind, "parcel")] == [1]
+    assert [item.accesses for item in find(mind, "parcel")] == [0]
+    assert [item.accesses for item in find(mind, "parcel", counts=True)] == [1]
+    assert [item.accesses for item in find(mind, "parcel")] == [1]
     assert find(mind, "mountain", counts=True) == []
-    assert [each.accesses for each in held(mind)] == [1]
+    assert [item.accesses for item in held(mind)] == [1]
 
 
 def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
@@ -105,7 +105,7 @@ def test_what_is_over_is_not_found_and_let_go_on_record(mind: Agent) -> None:
     assert tend_buffers().steps == 0
 
 
-def test_what_mattered_becomes_a_memory_even_when_its_time_is_over(mind: Agent) -> None:
+def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
     keep(mind, "The code is 4711.", importance=0.8, role="user", source="heartbeat:1")
     keep(mind, "A parcel came from Oslo.", importance=0.3)
     keep(mind, "It rains.", importance=0.3)
@@ -123,7 +123,7 @@ def test_what_mattered_becomes_a_memory_even_when_its_time_is_over(mind: Agent) 
     assert records(mind) == ["let go of 1 held thing whose time was over"]
 
 
-def test_what_matters_is_remembered_without_waiting_for_its_end_and_is_not_found_twice(mind: Agent) -> None:
+def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
     (item_id,) = keep(mind, "The code is 4711.", importance=0.8)
     assert tend_buffers().done == 1
     (item,) = held(mind)
@@ -138,7 +138,7 @@ def test_what_matters_is_remembered_without_waiting_for_its_end_and_is_not_found
     assert len(memories_of(mind)) == 1
 
 
-def test_a_promotion_that_was_cut_short_is_done_again_to_the_same_effect(mind: Agent) -> None:
+def test_an_interrupted_promotion_is_repeated_safely(mind: Agent) -> None:
     keep(mind, "The code is 4711.", importance=0.8)
     tend_buffers()
     with tenant_transaction(mind.tenant_id):
@@ -227,7 +227,7 @@ def test_what_was_removed_for_good_is_not_remembered_anew(mind: Agent) -> None:
     assert memories_of(mind) == []
 
 
-def test_several_agents_buffer_and_search_in_one_statement_each_in_its_own(
+def test_several_agents_share_one_buffer_statement(
     mind: Agent, other_mind: Agent, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buffer, "CAPACITY", 2)
@@ -257,8 +257,8 @@ def test_several_agents_buffer_and_search_in_one_statement_each_in_its_own(
         ["let go of 1 held thing to make room for others"],
         [],
     )
-    assert [[each.id for each in some] for some in found[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]
-    assert {each.id for each in found[3]} == set(ids[mind.id])
+    assert [[item.id for item in some] for some in found[:3]] == [ids[mind.id][:1], ids[other_mind.id], []]
+    assert {item.id for item in found[3]} == set(ids[mind.id])
     assert {item.content: item.accesses for item in held(mind)} == {"A parcel came.": 2, "The knee hurts.": 1}
     assert [item.accesses for item in held(other_mind)] == [1]
 

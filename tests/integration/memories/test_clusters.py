@@ -1,4 +1,4 @@
-"""Clusters as rows: formed, kept, put in order by whoever is first, and left by what is archived."""
+"""Clusters as rows: formed, carried on, reclustered by the first worker, and left by archived memories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConfigurationInvalid, Invalid
 from tests.integration.memories.conftest import a_memory, at_once
-from tests.integration.memories.telling import (
+from tests.integration.memories.subjects import (
     about,
     members,
     order,
@@ -37,7 +37,7 @@ from tests.integration.memories.telling import (
 # --- Putting in order --------------------------------------------------------------------------------
 
 
-def test_a_mind_falls_into_its_themes_each_with_centre_words_feeling_and_weight(mind: Agent) -> None:
+def test_a_mind_falls_into_its_clusters(mind: Agent) -> None:
     jazz = tell(mind, "jazz", 6, seed=3, valence=-0.5)
     told = tell_of_everything(mind)
     assert tend_clusters().failed == 0
@@ -75,14 +75,14 @@ def test_a_vector_that_means_nothing_does_not_stop_the_others(mind: Agent) -> No
     assert members(mind)[about(mind, told["jazz"][1:]).id] == set(told["jazz"][1:])
 
 
-def test_a_mind_without_memories_or_without_a_row_is_in_order_at_once(mind: Agent, other_mind: Agent) -> None:
+def test_a_mind_without_memories_is_clustered_at_once(mind: Agent, other_mind: Agent) -> None:
     tell(mind, "jazz", 2)
     assert tend_clusters().steps == 1
     assert members(mind) == {}
     assert order(other_mind) == 0
 
 
-def test_memories_that_wait_for_their_vector_wait_for_their_theme_too(mind: Agent) -> None:
+def test_memories_without_vectors_wait_for_their_cluster(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory(f"Jazz {number}.") for number in range(5)], vectors=None)
     tend_clusters()
@@ -102,20 +102,20 @@ def test_one_agents_fault_does_not_stop_the_others(
 ) -> None:
     tell_of_everything(mind)
     tell_of_everything(other_mind)
-    true = clustering.plan_order
+    true = clustering.plan_clusters
 
-    def fail(order: clustering.Order, *, deviations: float) -> object:
-        if order.agent_id == mind.id:
+    def fail(mind_clusters: clustering.MindClusters, *, deviations: float) -> object:
+        if mind_clusters.agent_id == mind.id:
             raise RuntimeError("a broken mind")
-        return true(order, deviations=deviations)
+        return true(mind_clusters, deviations=deviations)
 
-    monkeypatch.setattr(clustering, "plan_order", fail)
+    monkeypatch.setattr(clustering, "plan_clusters", fail)
     found = tend_clusters()
     assert (found.failed, found.done) == (1, 30)
     assert len(members(other_mind)) == 3
 
 
-def test_a_name_that_a_person_gave_stays_and_another_follows_the_words(mind: Agent) -> None:
+def test_a_given_name_stays_and_others_follow_the_words(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     jazz, bread = about(mind, told["jazz"]), about(mind, told["bread"])
@@ -131,19 +131,19 @@ def test_a_name_that_a_person_gave_stays_and_another_follows_the_words(mind: Age
             name_cluster(cluster_id=jazz.id, name=name)
 
 
-def test_two_workers_that_put_one_mind_in_order_at_once_do_it_once(mind: Agent) -> None:
+def test_two_workers_recluster_one_mind_once(mind: Agent) -> None:
     tell_of_everything(mind)
     did = at_once(lambda _: order(mind), writers=3)
     assert sorted(did)[-1] == 30
     assert sorted(map(len, members(mind).values())) == [6, 6, 6]
 
 
-def test_what_was_put_in_order_by_somebody_else_meanwhile_is_left_alone(mind: Agent) -> None:
+def test_a_mind_reclustered_meanwhile_is_left_alone(mind: Agent) -> None:
     tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
-        late = clustering.Order.read(mind.id)
+        late = clustering.MindClusters.read(mind.id)
     assert late is not None
-    plan = clustering.plan_order(late, deviations=3.5)
+    plan = clustering.plan_clusters(late, deviations=3.5)
     order(mind)
     before = members(mind)
     with tenant_transaction(mind.tenant_id):
@@ -154,12 +154,12 @@ def test_what_was_put_in_order_by_somebody_else_meanwhile_is_left_alone(mind: Ag
     assert members(mind) == before
 
 
-def test_what_is_archived_while_a_mind_is_put_in_order_is_in_no_theme_afterwards(mind: Agent) -> None:
+def test_a_memory_archived_meanwhile_is_in_no_cluster(mind: Agent) -> None:
     told = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
-        read = clustering.Order.read(mind.id)
+        read = clustering.MindClusters.read(mind.id)
     assert read is not None
-    plan = clustering.plan_order(read, deviations=3.5)
+    plan = clustering.plan_clusters(read, deviations=3.5)
     gone = told["jazz"][0]
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[gone], reason="a test", actor="system:test")

@@ -1,4 +1,4 @@
-"""Themes between two orders of a mind: what joins them, what leaves them, what they hold and how they are related."""
+"""Clusters between two reclusterings: joined, left, listed and related."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from tests.integration.memories.conftest import a_memory, at_once
-from tests.integration.memories.telling import (
+from tests.integration.memories.subjects import (
     about,
     members,
     order,
@@ -39,7 +39,7 @@ from tests.integration.memories.telling import (
 # --- Between two orders ------------------------------------------------------------------------------
 
 
-def test_a_new_memory_finds_its_theme_before_the_mind_is_put_in_order_again(mind: Agent) -> None:
+def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     more = tell(mind, "jazz", 2, seed=9, days=30)
@@ -59,7 +59,7 @@ def test_a_new_memory_finds_its_theme_before_the_mind_is_put_in_order_again(mind
     assert about(mind, told["jazz"]).stale is False
 
 
-def test_workers_that_assign_the_same_memories_at_once_count_each_once(mind: Agent) -> None:
+def test_concurrent_assignments_count_each_memory_once(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     tell(mind, "jazz", 4, seed=9, days=30)
@@ -84,7 +84,7 @@ def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
                 assign_memory_to_clusters(memory_id=memory_id, max_clusters=number)
 
 
-def test_what_is_archived_leaves_its_cluster_and_comes_back_when_it_is_restored(mind: Agent) -> None:
+def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     gone = told["jazz"][0]
@@ -118,24 +118,24 @@ def test_one_cluster_is_computed_anew_on_demand(mind: Agent) -> None:
 # --- What they hold, and how they are related --------------------------------------------------------
 
 
-def test_members_are_shown_the_nearest_first_and_archived_ones_not(mind: Agent) -> None:
+def test_members_are_listed_nearest_first_without_archived(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     cluster = about(mind, told["jazz"])
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=told["jazz"][0]).update(status="archived")
         shown = cluster_members(cluster_id=cluster.id)
-        assert {each.memory_id for each in shown} == set(told["jazz"][1:])
-        assert [each.strength for each in shown] == sorted((each.strength for each in shown), reverse=True)
+        assert {member.memory_id for member in shown} == set(told["jazz"][1:])
+        assert [member.strength for member in shown] == sorted(
+            (member.strength for member in shown), reverse=True
+        )
         assert len(cluster_members(cluster_id=cluster.id, limit=2)) == 2
         for limit in (0, 1_000_000):
             with pytest.raises(Invalid, match="1 to 200"):
                 cluster_members(cluster_id=cluster.id, limit=limit)
 
 
-def test_relations_between_memories_become_relations_between_their_themes(
-    mind: Agent, foreign_mind: Agent
-) -> None:
+def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign_mind: Agent) -> None:
     told = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
         for target, relation in (("bread", "contradicts"), ("chess", "causes"), ("nothing", "causes")):
@@ -153,7 +153,8 @@ def test_relations_between_memories_become_relations_between_their_themes(
     jazz, bread, chess = (about(mind, told[subject]) for subject in ("jazz", "bread", "chess"))
     with tenant_transaction(mind.tenant_id):
         shown = {
-            (each.id, each.relation.value, each.leads) for each in find_related_clusters(cluster_id=jazz.id)
+            (cluster.id, cluster.relation.value, cluster.leads)
+            for cluster in find_related_clusters(cluster_id=jazz.id)
         }
         assert shown == {(bread.id, "contradicts", True), (chess.id, "causes", True)}
         (found,) = find_related_clusters(cluster_id=chess.id)
@@ -163,7 +164,7 @@ def test_relations_between_memories_become_relations_between_their_themes(
             0.5,
             tuple(jazz.keywords),
         )
-        assert [each.id for each in find_related_clusters(cluster_id=bread.id)] == [jazz.id]
+        assert [cluster.id for cluster in find_related_clusters(cluster_id=bread.id)] == [jazz.id]
     with tenant_transaction(foreign_mind.tenant_id), pytest.raises(NotFound):
         find_related_clusters(cluster_id=jazz.id)
     with tenant_transaction(mind.tenant_id):
@@ -189,7 +190,7 @@ def test_real_texts_fall_into_themes_by_the_embedded_model(mind: Agent) -> None:
     ]
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(text) for text in said])
     order(mind)
-    assert {frozenset(each) for each in members(mind).values()} == {
+    assert {frozenset(member) for member in members(mind).values()} == {
         frozenset(stored.ids[:4]),
         frozenset(stored.ids[4:8]),
     }

@@ -1,4 +1,4 @@
-"""Code that agents heard or wrote, stored once for each of them."""
+"""Code snippets of agents, stored once for each agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concepts as rows: linked in bulk, kept in a hierarchy, recalled by."""
+"""Concepts as rows: linked in bulk, ordered in a hierarchy, used for recall."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ancestries(agent: Agent) -> dict[str, list[str]]:
     with tenant_transaction(agent.tenant_id):
         names = {str(row.id): row.name for row in Concept.objects.filter(agent_id=agent.id)}
         return {
-            row.name: [names[each] for each in row.ancestors]
+            row.name: [names[ancestor] for ancestor in row.ancestors]
             for row in Concept.objects.filter(agent_id=agent.id)
         }
 
@@ -63,16 +63,14 @@ def ancestries(agent: Agent) -> dict[str, list[str]]:
 # --- Links -------------------------------------------------------------------------------------------
 
 
-def test_many_memories_are_linked_by_four_statements_and_the_stronger_link_stays(
-    mind: Agent, statements: list[str]
-) -> None:
+def test_many_memories_are_linked_by_four_statements(mind: Agent, statements: list[str]) -> None:
     first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
     statements.clear()
     links = {first: [("Jazz", 0.6), ("  jazz", 0.9), ("Night", 0.5)], second: [("JAZZ", 0.4)]}
     assert link(mind, links) == 3
-    assert len([each for each in statements if "set_config" not in each]) == 4
+    assert len([statement for statement in statements if "set_config" not in statement]) == 4
     with tenant_transaction(mind.tenant_id):
-        assert [(each.name, each.strength) for each in concepts_of(memory_id=first)] == [
+        assert [(concept.name, concept.strength) for concept in concepts_of(memory_id=first)] == [
             ("Jazz", 0.9),
             ("Night", 0.5),
         ]
@@ -104,13 +102,13 @@ def test_memories_that_are_not_this_agents_are_refused(
     assert ancestries(mind) == {}
 
 
-def test_workers_that_link_the_same_names_at_once_make_each_concept_once(mind: Agent) -> None:
+def test_concurrent_links_make_each_concept_once(mind: Agent) -> None:
     ids = keep(mind, *(f"Concert {number}." for number in range(8)))
     names = [f"concept {number}" for number in range(12)]
 
     def work(worker: int) -> int:
         order = names if worker % 2 else names[::-1]
-        return link(mind, {each: [(name, 0.5) for name in order] for each in ids[worker::2]})
+        return link(mind, {memory_id: [(name, 0.5) for name in order] for memory_id in ids[worker::2]})
 
     assert sum(at_once(work, writers=4)) == len(ids) * len(names)
     assert sorted(ancestries(mind)) == sorted(names)
@@ -157,7 +155,7 @@ def test_two_moves_at_once_that_would_make_a_circle_make_none(mind: Agent) -> No
     assert sorted(map(len, ancestries(mind).values())) == [0, 1]
 
 
-def test_a_merged_concept_brings_its_memories_edges_and_narrower_ones(mind: Agent) -> None:
+def test_a_merge_moves_memories_edges_and_narrower_concepts(mind: Agent) -> None:
     first, second = keep(mind, "Coltrane played until two.", "The trio went home.")
     link(mind, {first: [("jazz", 0.4), ("bop", 1.0)], second: [("jazz music", 0.9), ("night", 1.0)]})
     link(mind, {first: [("jazz music", 0.8)]})
@@ -200,7 +198,7 @@ def test_the_tree_shows_each_concept_below_its_broader_one(mind: Agent) -> None:
 # --- Recall by concept -------------------------------------------------------------------------------
 
 
-def test_recall_by_concept_orders_by_strength_and_relevance_and_includes_narrower_concepts(
+def test_recall_by_concept_includes_narrower_concepts(
     mind: Agent,
 ) -> None:
     first, second, third, archived = keep(mind, "One.", "Two.", "Three.", "Out of mind.")
@@ -214,7 +212,7 @@ def test_recall_by_concept_orders_by_strength_and_relevance_and_includes_narrowe
     assert recalled(mind, "jazz") == ["Two."]
 
 
-def test_recall_by_an_unknown_concept_or_without_bounds_is_refused(mind: Agent, other_mind: Agent) -> None:
+def test_recall_by_an_unknown_concept_is_refused(mind: Agent, other_mind: Agent) -> None:
     (memory_id,) = keep(other_mind, "His.")
     link(other_mind, {memory_id: [("jazz", 1.0)]})
     with pytest.raises(NotFound, match="no concept 'jazz'"):

@@ -1,4 +1,4 @@
-"""Memories of the four types, with what they are tied to."""
+"""Memories of the four types, with their relations."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_pattern_seen_again_gains_what_it_was_seen_in(mind: Agent) -> None:
     }
 
 
-def test_a_fact_said_again_with_more_confidence_and_a_source_is_trusted_more(mind: Agent) -> None:
+def test_a_repeated_fact_with_a_source_is_trusted_more(mind: Agent) -> None:
     first = create_semantic_memory(
         **of(mind), content="The lake is sweet.", confidence=0.3, sources=[a_source("a", 0.9)]
     )
@@ -160,7 +160,7 @@ def test_a_fact_said_again_with_more_confidence_and_a_source_is_trusted_more(min
     (row,) = memories_of(mind)
     assert row.trust == pytest.approx(0.8)
     assert row.detail["confidence"] == 0.8
-    assert [each["reference"] for each in row.detail["sources"]] == ["a", "b"]
+    assert [source["reference"] for source in row.detail["sources"]] == ["a", "b"]
 
 
 def test_a_contradiction_of_what_is_not_there_stores_nothing(mind: Agent, other_mind: Agent) -> None:
@@ -231,7 +231,7 @@ def test_each_new_source_of_a_fact_raises_its_trust(mind: Agent) -> None:
     assert (same, more) == (pytest.approx(0.575), pytest.approx(0.7875))
     (row,) = memories_of(mind)
     assert row.trust == more
-    assert [each["reference"] for each in row.detail["sources"]] == ["a", "b"]
+    assert [source["reference"] for source in row.detail["sources"]] == ["a", "b"]
 
 
 def test_what_cannot_have_sources_is_refused(mind: Agent, other_mind: Agent) -> None:

@@ -1,4 +1,4 @@
-"""Texts to vectors: asked for once, kept by tenant, never inside a transaction."""
+"""Texts to vectors: asked for once, cached by tenant, never inside a transaction."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def test_nobody_waits_for_an_embedder_inside_a_transaction(tenant: Tenant, remot
         embed_texts(tenant_id=tenant.id, texts=TEXTS)
 
 
-def test_the_embedder_in_this_process_leaves_nothing_in_the_database(
-    tenant: Tenant, statements: list[str]
-) -> None:
+def test_an_in_process_embedder_caches_nothing_in_the_database(tenant: Tenant, statements: list[str]) -> None:
     outside = embed_texts(tenant_id=tenant.id, texts=TEXTS)
     assert statements == []
     with tenant_transaction(tenant.id):
@@ -116,7 +114,7 @@ def test_another_model_has_vectors_of_its_own(
     assert cached(tenant) == 2
 
 
-def test_workers_with_the_same_texts_in_different_orders_do_not_wait_for_each_other(
+def test_workers_with_the_same_texts_do_not_deadlock(
     tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [f"Buoy {number} is green." for number in range(60)]
@@ -134,7 +132,7 @@ def test_workers_with_the_same_texts_in_different_orders_do_not_wait_for_each_ot
     assert cached(tenant) == len(texts)
 
 
-def test_a_text_that_an_embedder_reads_only_the_beginning_of_is_put_on_record_once(
+def test_a_truncated_text_is_logged_once(
     tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(2):
@@ -157,12 +155,12 @@ def test_what_nobody_used_for_a_month_is_trimmed(
     assert trim_embedding_cache().done == 0
 
 
-def test_one_tenants_fault_does_not_keep_the_others_caches_from_being_trimmed(
+def test_one_tenants_fault_does_not_stop_trimming_the_others(
     tenant: Tenant, other_tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in (tenant, other_tenant):
-        embed_texts(tenant_id=each.id, texts=["Long ago."])
-        age_cache(each, days=31)
+    for owner in (tenant, other_tenant):
+        embed_texts(tenant_id=owner.id, texts=["Long ago."])
+        age_cache(owner, days=31)
     change = upkeep.change
 
     def faulty(statement: str, **values: Any) -> int:
@@ -191,7 +189,7 @@ def test_what_is_used_again_is_not_trimmed(
     statements.clear()
     forget_vectors(monkeypatch)
     embed_texts(tenant_id=tenant.id, texts=["Every day."])
-    assert not [each for each in statements if each.startswith(("UPDATE", "INSERT"))]
+    assert not [statement for statement in statements if statement.startswith(("UPDATE", "INSERT"))]
 
 
 def test_an_embedder_that_fails_says_so_and_leaves_nothing(tenant: Tenant, remote: RemoteEmbedder) -> None:

@@ -1,4 +1,4 @@
-"""The backlog: vectors follow, by each agent's own embedder, and one that fails holds up no other."""
+"""The embedding backlog: each agent's own embedder, and no failing embedder delays another."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     embedding.embedder_for.cache_clear()
 
 
-def test_a_memory_is_found_by_its_words_at_once_and_by_its_meaning_when_it_is_embedded(mind: Agent) -> None:
+def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
     keep(
         mind,
         *turns("The physician examined my knee.", "The soup was too salty.", "Trains run late on Sundays."),
@@ -91,7 +91,7 @@ def test_a_memory_is_found_by_its_words_at_once_and_by_its_meaning_when_it_is_em
 
     def found(text: str) -> list[tuple[str, float, float]]:
         memories = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, limit=1)
-        return [(each.content, each.terms.words, each.terms.meaning) for each in memories]
+        return [(memory.content, memory.terms.words, memory.terms.meaning) for memory in memories]
 
     ((content, words, meaning),) = found("salty soup")
     assert content == "The soup was too salty."
@@ -131,7 +131,7 @@ def test_one_tenants_long_backlog_does_not_keep_another_waiting(
     assert unembedded(foreign_mind) == []
 
 
-def test_one_agents_flood_does_not_keep_another_of_its_tenant_waiting(
+def test_one_agents_flood_does_not_delay_another_agent(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch, remote: RemoteEmbedder
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 6)
@@ -153,9 +153,7 @@ def test_nothing_is_embedded_for_a_suspended_tenant(
     assert unembedded(mind) == ["One.", "Two."]
 
 
-def test_a_text_that_the_embedder_cannot_read_is_marked_and_holds_up_no_other(
-    mind: Agent, remote: RemoteEmbedder
-) -> None:
+def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: RemoteEmbedder) -> None:
     said = [f"Turn {number}." for number in range(9)]
     remote.refused = {said[0], said[6]}
     keep(mind, *turns(*said))
@@ -200,10 +198,10 @@ def test_each_agents_memories_are_embedded_by_its_own_model(mind: Agent, other_m
     keep(other_mind, a_memory("Three."))
     assert embed_backlog() == 3
     assert (lengths(mind), lengths(other_mind)) == ({64}, {256})
-    assert {each.embedding_model for each in memories_of(mind)} == {"wordllama/l2_supercat_64"}
+    assert {memory.embedding_model for memory in memories_of(mind)} == {"wordllama/l2_supercat_64"}
 
 
-def test_summaries_of_episodes_and_what_is_held_for_a_while_are_embedded_too(mind: Agent) -> None:
+def test_summaries_and_buffer_items_are_embedded_too(mind: Agent) -> None:
     give_mind(mind, SHORT)
     now = datetime.now(UTC)
     with tenant_transaction(mind.tenant_id):
@@ -258,7 +256,7 @@ def test_a_summary_that_cannot_be_read_is_asked_about_once(mind: Agent, remote: 
     assert count_backlog().refused == 1
 
 
-def test_what_gets_its_vector_late_gets_its_neighborhood_and_themes_anew(mind: Agent) -> None:
+def test_a_late_vector_renews_neighborhood_and_clusters(mind: Agent) -> None:
     keep(mind, *turns("The harbour is full.", "The harbour is empty."))
     with tenant_transaction(mind.tenant_id):
         for memory in memories_of(mind):
@@ -269,9 +267,7 @@ def test_what_gets_its_vector_late_gets_its_neighborhood_and_themes_anew(mind: A
         assert set(Upkeep.objects.values_list("stale", "unclustered")) == {(True, True)}
 
 
-def test_an_agent_that_was_moved_meanwhile_takes_no_vector_of_its_old_model(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     give_mind(mind, WORDLLAMA)
     keep(mind, a_memory("The tide turns."))
 
@@ -291,7 +287,7 @@ def test_an_agent_that_was_moved_meanwhile_takes_no_vector_of_its_old_model(
 # --- An embedder that fails --------------------------------------------------------------------------
 
 
-def test_an_embedder_that_fails_is_left_alone_ever_longer_and_agents_of_others_do_not_wait(
+def test_a_failing_embedder_rests_longer_and_delays_no_other(
     mind: Agent, other_mind: Agent, two_embedders: RemoteEmbedder
 ) -> None:
     give_mind(mind, REMOTE)
@@ -319,7 +315,7 @@ def test_an_embedder_that_fails_is_left_alone_ever_longer_and_agents_of_others_d
     assert embedder_faults() == []
 
 
-def test_a_tenant_whose_agents_all_wait_for_a_failing_embedder_holds_up_no_other(
+def test_a_tenant_with_a_failing_embedder_delays_no_other(
     mind: Agent, foreign_mind: Agent, two_embedders: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedding_backlog, "CHUNK_OF_TENANT", 5)

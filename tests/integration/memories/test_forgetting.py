@@ -1,4 +1,4 @@
-"""Forgetting: the rules in the database are the rules in Python, and no agent waits for another."""
+"""Forgetting: the rules in SQL equal the rules in Python, and no agent waits for another."""
 
 from __future__ import annotations
 
@@ -39,17 +39,18 @@ def keep(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
     values = [
         {
             name: value
-            for name, value in each.items()
+            for name, value in memory.items()
             if name in ("content", "importance", "type", "expires_at")
         }
-        for each in memories
+        for memory in memories
     ]
     with tenant_transaction(agent.tenant_id):
         ids = list(
             store(
                 agent_id=agent.id,
                 memories=[
-                    a_memory(**{"content": f"Memory {place}.", **each}) for place, each in enumerate(values)
+                    a_memory(**{"content": f"Memory {place}.", **fields})
+                    for place, fields in enumerate(values)
                 ],
                 vectors=None,
             ).ids
@@ -63,17 +64,17 @@ def keep(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
             },
         )
         now = datetime.now(UTC)
-        for memory_id, each in zip(ids, memories, strict=True):
-            changes: dict[str, Any] = {"created_at": now - timedelta(days=each.get("days", 2))}
-            if "retention" in each:
-                changes["retention"] = each["retention"]
+        for memory_id, memory in zip(ids, memories, strict=True):
+            changes: dict[str, Any] = {"created_at": now - timedelta(days=memory.get("days", 2))}
+            if "retention" in memory:
+                changes["retention"] = memory["retention"]
             Memory.objects.filter(id=memory_id).update(**changes)
-            if each.get("uses"):
-                used_at = now - timedelta(days=each.get("idle", 0))
+            if memory.get("uses"):
+                used_at = now - timedelta(days=memory.get("idle", 0))
                 MemoryAccess.objects.create(
                     tenant_id=agent.tenant_id,
                     memory_id=memory_id,
-                    count=each["uses"],
+                    count=memory["uses"],
                     last_at=used_at,
                     reinforced=0,
                 )
@@ -127,7 +128,7 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
     past = datetime.now(UTC) - timedelta(hours=1)
     keep(mind, *some_memories(seed, 150), {"content": "Over.", "expires_at": past})
     plan = plan_of(mind)
-    reasons = Counter(each.reason for each in plan.memories)
+    reasons = Counter(memory.reason for memory in plan.memories)
     assert set(reasons) == set(Reason), "each rule finds something"
     done = {
         Reason.EXPIRED: expire_memories().done,
@@ -136,7 +137,7 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
         Reason.CROWDED: keep_quotas().done,
     }
     assert done == reasons
-    assert archived(mind) == {each.memory_id for each in plan.memories}
+    assert archived(mind) == {memory.memory_id for memory in plan.memories}
     assert term_counts(mind) == true_counts(mind)
     assert plan_of(mind).memories == ()
     due_again(mind)
@@ -186,7 +187,7 @@ def test_boosted_memories_hide_nobody_behind_them(
     assert archived(mind) == {ids[4], ids[5]}
 
 
-def test_what_is_permanent_or_needed_by_an_open_goal_stays_and_counts(mind: Agent, settings: Any) -> None:
+def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 1
     ids = keep(
         mind,
@@ -215,7 +216,7 @@ def test_what_is_permanent_or_needed_by_an_open_goal_stays_and_counts(mind: Agen
     assert archived(mind) == {ids[1], ids[2]}
 
 
-def test_an_agent_is_looked_at_once_a_day_and_soon_after_it_has_grown(mind: Agent, settings: Any) -> None:
+def test_an_agent_is_checked_daily_and_soon_after_growth(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MEMORY_QUOTA = 30
     keep(mind, {"importance": 0.5})
     assert keep_quotas().steps == 1
@@ -297,7 +298,7 @@ def test_the_rules_look_at_an_index_and_not_at_the_table(mind: Agent, vacuum: An
 
     with connections["default"].execute_wrapper(note):
         clean_up_memories()
-    sql, params = next(each for each in sent if "memories_memoryaccess" in each[0])
+    sql, params = next(call for call in sent if "memories_memoryaccess" in call[0])
     with tenant_transaction(mind.tenant_id), connections["default"].cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("EXPLAIN " + sql, params)

@@ -1,4 +1,4 @@
-"""The graph: relations between an agent's own things, each once, and neighborhoods that notice."""
+"""The graph: relations between an agent's own nodes, each once, and neighborhoods marked stale."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node
 from tests.factories.goals import GoalFactory
 from tests.factories.selves import BeliefFactory
-from tests.integration.memories.near import neighbors_of, plant, refresh_all, stale_of
+from tests.integration.memories.chosen_vectors import neighbors_of, plant, refresh_all, stale_of
 
 
 def memories_in(agent: Agent, count: int = 2) -> list[Node]:
-    return [Node(NodeKind.MEMORY, each) for each in plant(agent, [None] * count)]
+    return [Node(NodeKind.MEMORY, memory_id) for memory_id in plant(agent, [None] * count)]
 
 
 def a_concept(agent: Agent, name: str = "Tides") -> Node:
@@ -62,7 +62,7 @@ def edges_of(agent: Agent) -> list[tuple[UUID, str, UUID, float]]:
         return [(edge.source_id, edge.relation, edge.target_id, edge.weight) for edge in rows]
 
 
-def test_the_same_relation_again_is_one_and_keeps_the_higher_weight(mind: Agent) -> None:
+def test_a_repeated_relation_has_the_higher_weight(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     assert tie(mind, ebb, flood, weight=0.5, note="seen twice") == 0.5
     assert tie(mind, ebb, flood, weight=0.8) == 0.8
@@ -81,7 +81,7 @@ def test_memories_concepts_and_goals_can_be_tied(mind: Agent) -> None:
     tie(mind, memory, concept, Relation.INSTANCE_OF)
     tie(mind, goal, concept, Relation.REQUIRES)
     with tenant_transaction(mind.tenant_id):
-        assert {(each.source_kind, each.target_kind) for each in Edge.objects.all()} == {
+        assert {(edge.source_kind, edge.target_kind) for edge in Edge.objects.all()} == {
             ("memory", "concept"),
             ("goal", "concept"),
         }
@@ -194,7 +194,7 @@ def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind
     assert (path.kind, path.label) == (NodeKind.BELIEF, "Tides keep their hours.")
 
 
-def test_a_relation_drawn_or_taken_back_reaches_the_neighborhoods_it_bears_on(mind: Agent) -> None:
+def test_a_changed_relation_marks_its_neighborhoods(mind: Agent) -> None:
     one, two, three, apart = memories_in(mind, 4)
     tie(mind, one, two)
     refresh_all(mind)

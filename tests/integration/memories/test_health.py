@@ -1,4 +1,4 @@
-"""Health: what waits is counted, judged and shown, at a cost that does not grow with the memories."""
+"""Health: waiting memories are counted, judged and shown, at a cost that does not grow with the memories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.integration.memories.conftest import a_memory
 
 
 def figure(health: Health, metric: Metric) -> Figure:
-    return next(each for each in health.figures if each.metric is metric)
+    return next(figure for figure in health.figures if figure.metric is metric)
 
 
 def keep(agent: Agent, count: int, **parts: Any) -> None:
@@ -37,11 +37,11 @@ def keep(agent: Agent, count: int, **parts: Any) -> None:
 def test_an_installation_without_memories_is_well(database: None) -> None:
     health = read_health()
     assert health.state is State.OK
-    assert {each.metric for each in health.figures} == set(Metric)
+    assert {figure.metric for figure in health.figures} == set(Metric)
     assert health.findings == []
 
 
-def test_what_waits_is_counted_and_judged_by_the_most_of_one_agent(
+def test_waiting_memories_are_judged_by_the_most_of_one_agent(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent, count in ((mind, 120), (other_mind, 3), (foreign_mind, 2)):
@@ -77,7 +77,7 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
     assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
 
 
-def test_closed_episodes_other_embedders_and_unreadable_texts_are_counted(mind: Agent, settings: Any) -> None:
+def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings: Any) -> None:
     keep(mind, 1)
     now = datetime.now(UTC)
     with tenant_transaction(mind.tenant_id):
@@ -162,7 +162,7 @@ def test_a_job_that_is_expected_and_never_runs_is_told(database: None) -> None:
     assert states == {"arbor.decay.fade": State.OK, "arbor.cleanup.expire": State.CRITICAL}
 
 
-def test_a_mind_that_was_never_tended_is_late_a_day_after_it_began(mind: Agent) -> None:
+def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
     keep(mind, 1)
     assert figure(read_health(), Metric.UNTENDED).count == 0
     now = datetime.now(UTC)

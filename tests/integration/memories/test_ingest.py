@@ -56,9 +56,7 @@ def long_talk(path: Path, turns: int) -> Path:
     return path
 
 
-def test_each_turn_becomes_an_episodic_memory_that_knows_who_when_and_from_where(
-    mind: Agent, talk: Path
-) -> None:
+def test_each_turn_becomes_an_episodic_memory(mind: Agent, talk: Path) -> None:
     result = read(mind, talk)
     assert (result.format, result.stored, result.duplicates, result.sessions) == (
         ConversationFormat.PLAIN,
@@ -156,7 +154,7 @@ def test_long_turns_make_small_batches(mind: Agent, tmp_path: Path, monkeypatch:
 def test_two_that_read_the_same_file_at_once_store_it_once(mind: Agent, tmp_path: Path) -> None:
     path = long_talk(tmp_path / "rows.txt", 120)
     results = at_once(lambda _: read(mind, path), writers=3)
-    assert sum(each.stored for each in results) == 120
+    assert sum(result.stored for result in results) == 120
     assert len(memories_of(mind)) == 120
     assert term_counts(mind) == true_counts(mind)
 
@@ -175,9 +173,7 @@ def test_messages_of_a_chat_keep_their_roles(mind: Agent, tmp_path: Path) -> Non
     assert [memory.role for memory in memories_of(mind)] == ["user", "assistant"]
 
 
-def test_a_dialog_of_a_set_is_chosen_by_its_name_and_keeps_its_turns_names(
-    mind: Agent, tmp_path: Path
-) -> None:
+def test_a_dialog_of_a_set_is_chosen_by_its_name(mind: Agent, tmp_path: Path) -> None:
     path = tmp_path / "set.json"
     dialogs = [
         {

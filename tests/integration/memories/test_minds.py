@@ -1,4 +1,4 @@
-"""A mind keeps the embedder it began with, whatever the settings say later."""
+"""A mind stays with its first embedder when the settings change later."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_texts_are_embedded_by_the_model_that_is_asked_for(mind: Agent) -> None:
         (EmbeddingModel(name="wordllama", dimension=2048), "must be at most 1024, got 2048"),
     ],
 )
-def test_a_model_that_cannot_be_reached_any_more_fails_as_an_embedder_does(
+def test_an_unreachable_model_fails_like_an_embedder(
     mind: Agent, model: EmbeddingModel, said: str, settings: Any
 ) -> None:
     settings.ARBOR_EMBEDDING_URL = "http://for.another.model.invalid"
@@ -116,7 +116,7 @@ def test_an_address_is_used_for_its_own_model_alone(settings: Any, monkeypatch: 
 
 
 @pytest.mark.parametrize(("setting", "asked"), [("auto", []), ("always", ["The tide turns."]), ("never", [])])
-def test_what_is_stored_waits_for_a_remote_embedder_only_if_it_is_told_to(
+def test_storing_waits_for_a_remote_embedder_only_on_request(
     mind: Agent, remote: RemoteEmbedder, settings: Any, setting: str, asked: list[str]
 ) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = setting
@@ -125,9 +125,7 @@ def test_what_is_stored_waits_for_a_remote_embedder_only_if_it_is_told_to(
     assert remote.asked == asked
 
 
-def test_what_is_stored_waits_for_an_embedder_in_this_process_unless_it_is_told_not_to(
-    mind: Agent, settings: Any
-) -> None:
+def test_storing_waits_for_an_in_process_embedder_by_default(mind: Agent, settings: Any) -> None:
     asked: dict[str, Any] = {"tenant_id": mind.tenant_id, "texts": ["The tide turns."], "model": WORDLLAMA}
     assert embed_for_storage(**asked) is not None
     settings.ARBOR_EMBED_AT_STORAGE = "never"
@@ -181,12 +179,12 @@ def test_a_querys_vector_counts_only_where_it_can_be_compared(
         [[0.5]],
     ],
 )
-def test_what_is_no_querys_vector_is_refused_before_the_database_is_asked(vector: Any) -> None:
+def test_an_invalid_query_vector_is_refused_early(vector: Any) -> None:
     with pytest.raises(Invalid, match="a query's vector"):
         query_vector(vector, WORDLLAMA)
 
 
-def test_an_embedder_that_is_slow_and_fails_holds_up_one_query_not_all(
+def test_a_slow_failing_embedder_delays_one_query_only(
     mind: Agent, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]

@@ -1,4 +1,4 @@
-"""Neighborhoods: what the seed says they are, marked where they change, refreshed without harm to anybody."""
+"""Neighborhoods: as the seed defines them, marked stale by changes, refreshed without blocking anybody."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.relations import NodeKind
-from tests.integration.memories.conftest import a_memory, at_once
-from tests.integration.memories.near import (
+from tests.integration.memories.chosen_vectors import (
     directions,
     draw,
     neighbors_of,
@@ -33,6 +32,7 @@ from tests.integration.memories.near import (
     true_neighborhoods,
     upkeep_of,
 )
+from tests.integration.memories.conftest import a_memory, at_once
 
 
 def assert_true(agent: Agent) -> None:
@@ -54,7 +54,7 @@ def test_a_neighborhood_holds_what_is_tied_alike_or_beside(mind: Agent) -> None:
     assert all(row.computed_at for row in upkeep_of(mind).values())
 
 
-def test_paths_lead_through_goals_and_concepts_but_only_memories_are_neighbors(mind: Agent) -> None:
+def test_paths_pass_goals_but_only_memories_are_neighbors(mind: Agent) -> None:
     one, two, three = plant(mind, [None] * 3)
     concept = uuid4()
     kinds = (NodeKind.MEMORY, NodeKind.CONCEPT)
@@ -66,14 +66,14 @@ def test_paths_lead_through_goals_and_concepts_but_only_memories_are_neighbors(m
     assert neighbors_of(mind, two) == {three: 1.0, one: 0.5}
 
 
-def test_another_agents_memories_and_archived_ones_are_no_neighbors(mind: Agent, other_mind: Agent) -> None:
+def test_foreign_and_archived_memories_are_no_neighbors(mind: Agent, other_mind: Agent) -> None:
     ids = plant(mind, directions(12, spread=0.05))
     plant(other_mind, directions(12, spread=0.05))
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
     assert neighbors_of(mind, ids[4])
-    listed = {each for memory_id in ids for each in neighbors_of(mind, memory_id)}
+    listed = {neighbor_id for memory_id in ids for neighbor_id in neighbors_of(mind, memory_id)}
     assert listed <= set(ids[1:])
 
 
@@ -102,21 +102,19 @@ def test_a_round_comes_to_rest_and_finds_nothing_to_do_again(mind: Agent) -> Non
     assert refresh_neighborhoods().done == 0
 
 
-def test_a_new_memory_enters_the_neighborhoods_of_those_it_is_near_to(mind: Agent) -> None:
+def test_a_new_memory_enters_the_neighborhoods_nearby(mind: Agent) -> None:
     old = plant(mind, directions(12, spread=0.1))
     refresh_all(mind)
     (new,) = plant(mind, directions(1, spread=0.1), first=12)
     refresh_all(mind)
     near = neighbors_of(mind, new)
     assert near
-    assert all(new in neighbors_of(mind, each) for each in near)
+    assert all(new in neighbors_of(mind, neighbor_id) for neighbor_id in near)
     assert set(near) <= set(old)
     assert_true(mind)
 
 
-def test_a_change_marks_a_memory_and_those_it_is_near_to_in_one_statement(
-    mind: Agent, statements: list[str]
-) -> None:
+def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list[str]) -> None:
     ids = plant(mind, directions(12, spread=0.1))
     refresh_all(mind)
     near = set(neighbors_of(mind, ids[0]))
@@ -128,7 +126,7 @@ def test_a_change_marks_a_memory_and_those_it_is_near_to_in_one_statement(
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
-    assert all(ids[0] not in neighbors_of(mind, each) for each in near)
+    assert all(ids[0] not in neighbors_of(mind, neighbor_id) for neighbor_id in near)
     assert_true(mind)
 
 
@@ -211,9 +209,7 @@ def test_a_row_in_other_hands_is_left_and_nobody_waits(mind: Agent) -> None:
     assert stale_of(mind) == {ids[0]}
 
 
-def test_several_refreshers_at_once_do_no_work_twice_and_leave_nothing(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_refreshes_do_no_work_twice(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
     plant(mind, directions(60))
 

@@ -1,4 +1,4 @@
-"""The tip of the tongue: from stored memories to clusters to what a recall says."""
+"""Partial recall, from stored memories to clusters to results."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from arbor.memory.clusters import Vectors
 from tests.integration.memories.conftest import RemoteEmbedder, a_memory
 from tests.integration.memories.in_scope import recall_in_scope
 
-#: Directions at right angles to each other: the theme's, one for each memory, and one for the query.
+#: Directions at right angles to each other: the cluster's, one for each memory, and one for the query.
 AXES = np.eye(256)
 MEMBERS, OTHERS = 10, 100
 
 
 def vector_at(cosine: float, *, axis: int) -> Vectors:
-    """Return a vector at this cosine with the theme, the rest of it along an axis of its own."""
+    """Return a vector at this cosine with the cluster, the rest of it along an axis of its own."""
     return np.asarray(cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[axis], dtype=np.float32)
 
 
 @pytest.fixture
 def musical(mind: Agent) -> Agent:
-    """Return an agent with a theme that is more than any of its memories, among a hundred others."""
+    """Return an agent with a cluster that is more than any of its memories, among a hundred others."""
     said = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
     said += [f"Something else {number}" for number in range(OTHERS)]
     vectors = np.stack(
@@ -48,7 +48,7 @@ def musical(mind: Agent) -> Agent:
 
 
 def vague() -> list[float]:
-    """Return a query that is about the theme, and about none of its memories."""
+    """Return a query that is about the cluster, and about none of its memories."""
     query: list[float] = vector_at(0.6, axis=255).tolist()
     return query
 
@@ -68,7 +68,7 @@ def test_a_theme_resonates_while_none_of_its_memories_is_clear(musical: Agent, s
     assert found.strength > 0.45 > found.best_memory
 
 
-def test_a_memory_that_is_clear_leaves_nothing_on_the_tip_of_the_tongue(musical: Agent) -> None:
+def test_a_clear_memory_excludes_partial_recall(musical: Agent) -> None:
     with tenant_transaction(musical.tenant_id):
         first = Cluster.objects.get().members.order_by("-strength").first()
         clear = first.memory.embedding
@@ -100,7 +100,7 @@ def test_a_vector_that_cannot_be_compared_is_refused(musical: Agent, vector: lis
         find_partial_activations(agent_id=musical.id, vector=vector)
 
 
-def test_a_query_made_before_the_agent_was_moved_to_other_vectors_brings_nothing_to_mind(
+def test_a_query_vector_from_before_a_move_recalls_nothing(
     musical: Agent,
 ) -> None:
     with tenant_transaction(musical.tenant_id):
@@ -118,9 +118,7 @@ def test_another_agents_themes_do_not_resonate(
         assert find_partial_activations(agent_id=musical.id, vector=vague()) == []
 
 
-def test_a_text_is_asked_about_by_the_agents_embedder_and_without_it_nothing_comes(
-    mind: Agent, remote: RemoteEmbedder
-) -> None:
+def test_partial_recall_needs_the_agents_embedder(mind: Agent, remote: RemoteEmbedder) -> None:
     asked = {"tenant_id": mind.tenant_id, "agent_id": mind.id, "text": "Who was it?"}
     assert tip_of_the_tongue_about(**asked, recalled=[]) == []
     assert remote.asked == ["Who was it?"]

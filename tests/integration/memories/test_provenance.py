@@ -1,4 +1,4 @@
-"""Ties between memories of several agents, drawn at once."""
+"""Relations between memories of several agents, created at once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_ties_of_several_agents_take_one_statement(
 @pytest.mark.parametrize(
     ("relation", "marked"), [(Relation.LEARNED_FROM, {0}), (Relation.DERIVED_FROM, {0, 1})]
 )
-def test_the_neighborhoods_that_change_are_marked_where_a_tie_is_new(
+def test_a_new_relation_marks_the_changed_neighborhoods(
     mind: Agent, relation: Relation, marked: set[int]
 ) -> None:
     ids = stored(mind, "One.", "Two.", "Three.")
@@ -77,7 +77,7 @@ def test_the_neighborhoods_that_change_are_marked_where_a_tie_is_new(
     assert len(drawn(mind)) == 1
 
 
-def test_a_neighborhood_that_a_step_under_way_has_read_gets_a_new_version(mind: Agent) -> None:
+def test_a_neighborhood_read_by_a_step_gets_a_new_version(mind: Agent) -> None:
     one, two = stored(mind, "One.", "Two.")
 
     def version() -> str:

@@ -1,4 +1,4 @@
-"""What is recalled, what never is, and what recalling leaves behind."""
+"""The results of recall, its exclusions, and its writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from arbor.errors import Invalid, TenantRequired
 from arbor.memory.filters import RecallFilter
 from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
-from tests.integration.memories.both_ways import at_hand, scanning
+from tests.integration.memories.cache_and_scan import at_hand, scanning
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,
@@ -56,13 +56,13 @@ def test_what_fits_best_comes_first_with_the_terms_of_its_score(mind: Agent) -> 
     keep(mind, *turns(*TALK), *turns("The library closes early today.", session="other", role="Grace"))
     found = find(mind, "What colour is Ada's boat?")
     assert found[0].content == "What colour?"
-    answer = next(each.terms for each in found if each.content == TALK[3])
+    answer = next(memory.terms for memory in found if memory.content == TALK[3])
     assert answer.neighbours > answer.words
     assert answer.speaker > 0
     assert found[-1].content == "The library closes early today."
     for memory in found:
         assert memory.score == pytest.approx(sum(memory.terms.as_dict().values()))
-    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    assert [memory.score for memory in found] == sorted((memory.score for memory in found), reverse=True)
 
 
 def test_what_is_recalled_is_told_whole(mind: Agent) -> None:
@@ -85,13 +85,11 @@ def test_the_limit_is_filled_when_the_agent_remembers_enough(mind: Agent) -> Non
     assert len(find(mind, "something else entirely", limit=MAX_LIMIT)) == 150
 
 
-def test_the_limit_is_filled_with_what_happened_last_where_nothing_fits(
-    mind: Agent, remote: RemoteEmbedder
-) -> None:
+def test_the_latest_memories_fill_the_limit(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
     keep(mind, *(a_memory(f"Stone {n}.", occurred_at=NOON - timedelta(days=n)) for n in range(30)))
     found = find(mind, "the ferry", limit=5)
-    assert [each.content for each in found] == [f"Stone {n}." for n in range(5)]
+    assert [memory.content for memory in found] == [f"Stone {n}." for n in range(5)]
 
 
 def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) -> None:
@@ -111,7 +109,7 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
             MemoryConcept.objects.create(tenant_id=mind.tenant_id, concept_id=concept.id, memory_id=memory.id)
 
     def told(concept: Any) -> set[str]:
-        return {each.content for each in find(mind, "the boat", only=RecallFilter(concept=concept))}
+        return {memory.content for memory in find(mind, "the boat", only=RecallFilter(concept=concept))}
 
     assert told("Plant") == told(plant.id) == {"The oak is old.", "The tulip is red."}
     assert told("tree") == told(tree.id) == {"The oak is old."}
@@ -122,7 +120,7 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
 @pytest.mark.parametrize("text", ["the boat last week", "the boat 99 years ago"])
 def test_a_clock_that_is_far_out_finds_the_same(mind: Agent, now: datetime, text: str) -> None:
     keep(mind, *turns("The boat is green.", "The oak is old."))
-    assert {each.content for each in find(mind, text, now=now.replace(tzinfo=UTC))} == {
+    assert {memory.content for memory in find(mind, text, now=now.replace(tzinfo=UTC))} == {
         "The boat is green.",
         "The oak is old.",
     }
@@ -143,7 +141,7 @@ def test_only_memories_of_an_episode_are_recalled(mind: Agent) -> None:
     oak, _ = memories_of(mind)
     assert oak.episode_id is not None
     found = find(mind, "the tulip", only=RecallFilter(episode=oak.episode_id))
-    assert [each.content for each in found] == ["The oak is old."]
+    assert [memory.content for memory in found] == ["The oak is old."]
 
 
 def test_an_agent_without_memories_recalls_nothing(mind: Agent) -> None:
@@ -172,13 +170,13 @@ def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbed
     keep(mind, *turns(*TALK))
     found = find(mind, "paint brushes")
     assert {found[0].content, found[1].content} == {TALK[1], TALK[4]}
-    assert all(each.terms.meaning == 0 for each in found)
+    assert all(memory.terms.meaning == 0 for memory in found)
 
 
 # --- What is not -------------------------------------------------------------------------------------
 
 
-def test_expired_and_archived_memories_are_not_recalled_and_lend_nothing(mind: Agent) -> None:
+def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
     keep(
         mind,
         *turns("The safe opens with 4711.", "Nobody else knows it."),
@@ -187,7 +185,7 @@ def test_expired_and_archived_memories_are_not_recalled_and_lend_nothing(mind: A
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(position=0).update(status=MemoryStatus.ARCHIVED)
     found = find(mind, "How does the safe open?")
-    assert [each.content for each in found] == ["Nobody else knows it."]
+    assert [memory.content for memory in found] == ["Nobody else knows it."]
     assert found[0].terms.neighbours == 0
 
 
@@ -203,7 +201,7 @@ def test_another_agents_and_another_tenants_memories_are_never_recalled(
     for agent, place in ((mind, "here"), (other_mind, "there"), (foreign_mind, "elsewhere")):
         keep(agent, *turns(f"The treasure is buried {place}.", f"I dug {place}."))
     for agent, place in ((mind, "here"), (other_mind, "there"), (foreign_mind, "elsewhere")):
-        assert {each.content for each in find(agent, "Where is the treasure buried?", limit=200)} == {
+        assert {memory.content for memory in find(agent, "Where is the treasure buried?", limit=200)} == {
             f"The treasure is buried {place}.",
             f"I dug {place}.",
         }
@@ -257,7 +255,9 @@ def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> N
     statements.clear()
     find(mind, "the boat")
     assert not [
-        each for each in statements if not each.lstrip().startswith(("SELECT", "WITH asked", "WITH moment"))
+        statement
+        for statement in statements
+        if not statement.lstrip().startswith(("SELECT", "WITH asked", "WITH moment"))
     ]
     assert access_counts(mind) == {}
     assert [(row.id, row.status, row.importance) for row in memories_of(mind)] == before
@@ -268,19 +268,19 @@ def test_the_agents_own_recall_counts_what_it_found(mind: Agent) -> None:
     first = find(mind, "the colour of the boat", limit=2, counts=True)
     find(mind, "the colour of the boat", limit=2, counts=True)
     find(mind, "the colour of the boat", limit=5)
-    assert access_counts(mind) == {each.id: 2 for each in first}
+    assert access_counts(mind) == {memory.id: 2 for memory in first}
     with tenant_transaction(mind.tenant_id):
         last = MemoryAccess.objects.values_list("last_at", flat=True)
-        assert all(datetime.now(UTC) - each < timedelta(minutes=1) for each in last)
+        assert all(datetime.now(UTC) - moment < timedelta(minutes=1) for moment in last)
 
 
 def test_what_was_recalled_lately_has_not_faded(mind: Agent) -> None:
     keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
-    before = {each.content: each.terms.recency for each in find(mind, "lamp")}
+    before = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
     note = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")
     with tenant_transaction(mind.tenant_id):
         note_recall(agent_id=mind.id, recalled={note: 1.0})
-    after = {each.content: each.terms.recency for each in find(mind, "lamp")}
+    after = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
     assert after["Lamp 0."] == pytest.approx(before["Lamp 0."], rel=1e-3)
     assert after["Lamp 1."] > before["Lamp 1."]
 
@@ -319,7 +319,7 @@ def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
 def test_long_texts_are_told_whole_too(mind: Agent) -> None:
     long = "The lighthouse log. " + "Calm sea, light wind, é. " * 200
     keep(mind, *turns("Where is the lighthouse log?", long, "Thank you."))
-    found = {each.content for each in find(mind, "the lighthouse log")}
+    found = {memory.content for memory in find(mind, "the lighthouse log")}
     assert found == {"Where is the lighthouse log?", long, "Thank you."}
 
 

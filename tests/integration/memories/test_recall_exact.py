@@ -1,4 +1,4 @@
-"""Recall returns what scoring every memory would, and reads the index alone to find it."""
+"""Recall equals brute-force scoring, and reads only the index."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from arbor.memory.filters import RecallFilter
 from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
-from tests.integration.memories.both_ways import recall_both_ways, scanning
 from tests.integration.memories.brute_force import recall_slowly
+from tests.integration.memories.cache_and_scan import recall_both_ways, scanning
 from tests.integration.memories.conftest import turns
 from tests.integration.memories.in_scope import recall_in_scope
 
@@ -101,7 +101,7 @@ def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
             )
         )
     # The same words stay apart by their place; two turns in one place of a session are none that recall can order.
-    return list({(each.session, each.position): each for each in memories}.values())
+    return list({(memory.session, memory.position): memory for memory in memories}.values())
 
 
 def random_vectors(chance: random.Random, count: int) -> Vectors:
@@ -121,12 +121,12 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
         used = (
             MemoryAccess(
                 tenant_id=agent.tenant_id,
-                memory_id=each,
+                memory_id=memory_id,
                 count=chance.randint(1, 9),
                 reinforced=chance.randint(0, 3),
                 last_at=NOW - timedelta(chance.randint(0, 50)),
             )
-            for each in chance.sample(sorted(set(ids)), len(set(ids)) // 5)
+            for memory_id in chance.sample(sorted(set(ids)), len(set(ids)) // 5)
         )
         # What came twice has been reinforced, and has its row.
         MemoryAccess.objects.bulk_create(used, ignore_conflicts=True)
@@ -135,35 +135,39 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
 
 def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
     """Give half of them neighborhoods, with a stranger in each, and let a few be present in mind."""
-    for each in chance.sample(ids, len(ids) // 2):
+    for memory_id in chance.sample(ids, len(ids) // 2):
         others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
-        neighbors = {str(other): round(chance.uniform(0.05, HIGHEST), 4) for other in others if other != each}
-        Upkeep.objects.filter(memory_id=each).update(neighbors=neighbors, stale=chance.random() < 0.5)
+        neighbors = {
+            str(other): round(chance.uniform(0.05, HIGHEST), 4) for other in others if other != memory_id
+        }
+        Upkeep.objects.filter(memory_id=memory_id).update(neighbors=neighbors, stale=chance.random() < 0.5)
     Activation.objects.bulk_create(
         Activation(
             tenant_id=agent.tenant_id,
             agent_id=agent.id,
-            memory_id=each,
+            memory_id=memory_id,
             level=chance.random(),
             at=NOW - timedelta(minutes=chance.randint(-30, 600)),
         )
-        for each in chance.sample(ids, len(ids) // 6)
+        for memory_id in chance.sample(ids, len(ids) // 6)
     )
 
 
 def assert_same(found: Sequence[Recalled], slowly: Sequence[Any]) -> None:
     """Compare what was recalled with what should be; scores that are equal but for rounding may change places."""
     assert len(found) == len(slowly)
-    np.testing.assert_allclose([each.score for each in found], [each.score for each in slowly], atol=2e-4)
-    expected = {each.id: each for each in slowly}
+    np.testing.assert_allclose(
+        [memory.score for memory in found], [memory.score for memory in slowly], atol=2e-4
+    )
+    expected = {memory.id: memory for memory in slowly}
     edge = slowly[-1].score if slowly else 0.0
-    for each in found:
-        twin = expected.get(each.id)
+    for memory in found:
+        twin = expected.get(memory.id)
         if twin is None:
-            assert each.score == pytest.approx(edge, abs=2e-4)
+            assert memory.score == pytest.approx(edge, abs=2e-4)
             continue
-        for name, value in each.terms.as_dict().items():
-            assert value == pytest.approx(getattr(twin.terms, name), abs=2e-4), (name, each.content)
+        for name, value in memory.terms.as_dict().items():
+            assert value == pytest.approx(getattr(twin.terms, name), abs=2e-4), (name, memory.content)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -197,7 +201,7 @@ def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent)
         request = RecallRequest(agent_id=mind.id, text=QUERIES[1], vector=vector, **without)
         found, _ = recall_both_ways(request)
     assert found
-    assert "session 3" not in {each.session for each in found}
+    assert "session 3" not in {memory.session for memory in found}
     assert_same(found, recall_slowly(mind, QUERIES[1], vector, **without))
 
 
@@ -243,7 +247,7 @@ def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> 
                 only=RecallFilter(without_session="heartbeats"),
             )
         )
-    assert sorted(each.content for each in found) == sorted(each.content for each in told)
+    assert sorted(memory.content for memory in found) == sorted(memory.content for memory in told)
 
 
 def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, statements: list[str]) -> None:
@@ -267,7 +271,7 @@ def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, sta
             with scanning():
                 found = recall_in_scope(agent_id=mind.id, text="bridge", vector=vector[0].tolist(), **asked)
             assert_same(found, recall_slowly(mind, "bridge", vector[0].tolist(), **asked))
-            scans = [each for each in statements if each.lstrip().startswith("WITH asked AS")]
+            scans = [statement for statement in statements if statement.lstrip().startswith("WITH asked AS")]
             assert len(scans) == 2
 
 

@@ -1,4 +1,4 @@
-"""Terms of a score that decide between memories that fit equally, from where they are stored to the ranking."""
+"""Score components that decide between equally fitting memories, from storage to the ranking."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
 def lend(
     agent: Agent, lender: Memory, borrowers: Mapping[UUID, float] | None, *, stale: bool = False
 ) -> None:
-    neighbors = None if borrowers is None else {str(each): weight for each, weight in borrowers.items()}
+    neighbors = (
+        None if borrowers is None else {str(memory_id): weight for memory_id, weight in borrowers.items()}
+    )
     with tenant_transaction(agent.tenant_id):
         Upkeep.objects.filter(memory_id=lender.id).update(neighbors=neighbors, stale=stale)
 
@@ -48,7 +50,7 @@ def test_what_is_present_in_mind_comes_first_and_fades(mind: Agent) -> None:
     keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     now = datetime.now(UTC)
-    assert [each.terms.activation for each in by_words(mind, "lamp")] == [0, 0]
+    assert [memory.terms.activation for memory in by_words(mind, "lamp")] == [0, 0]
     with tenant_transaction(mind.tenant_id):
         Activation.objects.create(
             tenant_id=mind.tenant_id,
@@ -71,9 +73,9 @@ def test_what_felt_as_the_agent_feels_comes_first(mind: Agent) -> None:
             for place, felt in enumerate((0.6, -0.6))
         ),
     )
-    assert [each.content for each in by_words(mind, "lamp", mood=-1.0)] == ["Lamp 1.", "Lamp 0."]
-    assert [each.content for each in by_words(mind, "lamp", mood=0.5)] == ["Lamp 0.", "Lamp 1."]
-    assert not any(each.terms.mood for each in by_words(mind, "lamp"))
+    assert [memory.content for memory in by_words(mind, "lamp", mood=-1.0)] == ["Lamp 1.", "Lamp 0."]
+    assert [memory.content for memory in by_words(mind, "lamp", mood=0.5)] == ["Lamp 0.", "Lamp 1."]
+    assert not any(memory.terms.mood for memory in by_words(mind, "lamp"))
 
 
 @pytest.mark.parametrize("mood", [float("nan"), 1.5, -2.0])
@@ -101,7 +103,7 @@ def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent
             mind,
             a_memory(text, session="s", position=position, occurred_at=NOON + timedelta(minutes=minutes)),
         )
-    assert [each.content for each in by_words(mind, "lamp on the dike")] == [
+    assert [memory.content for memory in by_words(mind, "lamp on the dike")] == [
         "The lamp on the dike.",
         "A near walk.",
         "A far walk.",
@@ -116,14 +118,14 @@ def test_a_neighborhood_brings_what_neither_words_nor_meaning_find(mind: Agent, 
     for stale in (False, True):
         lend(mind, keeper, {bread.id: HIGHEST, old.id: HIGHEST / 3}, stale=stale)
         found = by_words(mind, "lighthouse keeper", limit=3)
-        assert [each.id for each in found] == [keeper.id, bread.id, old.id]
+        assert [memory.id for memory in found] == [keeper.id, bread.id, old.id]
         assert found[1].terms.association == pytest.approx(found[0].terms.words * DEFAULT_WEIGHTS.association)
         assert found[2].terms.association == pytest.approx(found[1].terms.association / 3)
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("association=0")
-    assert not any(each.terms.association for each in by_words(mind, "lighthouse keeper", limit=3))
+    assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
     lend(mind, keeper, None)
     settings.ARBOR_RECALL_WEIGHTS = DEFAULT_WEIGHTS
-    assert not any(each.terms.association for each in by_words(mind, "lighthouse keeper", limit=3))
+    assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
 
 
 def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, other_mind: Agent) -> None:
@@ -143,10 +145,12 @@ def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, oth
         Memory.objects.filter(id=forgotten.id).update(status=MemoryStatus.ARCHIVED)
     named = [foreign, stale, forgotten, beat, fresh]
     lend(
-        mind, keeper, {each.id: HIGHEST - place / 10 for place, each in enumerate(named)} | {uuid4(): HIGHEST}
+        mind,
+        keeper,
+        {memory.id: HIGHEST - place / 10 for place, memory in enumerate(named)} | {uuid4(): HIGHEST},
     )
     found = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
-    assert {each.content for each in found if "bread" in each.content.lower()} == {"Fresh bread."}
+    assert {memory.content for memory in found if "bread" in memory.content.lower()} == {"Fresh bread."}
 
 
 def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, settings: Any) -> None:

@@ -1,4 +1,4 @@
-"""The recalls of one transaction, for several agents of a tenant."""
+"""Recalls of several agents of a tenant in one transaction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.memories.services.recall.minds_at_hand import MindsAtHand
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
-from tests.integration.memories.both_ways import at_hand, scanning
+from tests.integration.memories.cache_and_scan import at_hand, scanning
 from tests.integration.memories.conftest import NOON, a_memory, turns
 from tests.integration.memories.in_scope import recall_in_scope
 
@@ -24,7 +24,7 @@ def keep(agent: Agent, *texts: str, role: str = "Ada") -> None:
 
 
 def statistics_read(statements: list[str]) -> int:
-    return sum("memories_term" in each for each in statements)
+    return sum("memories_term" in statement for statement in statements)
 
 
 def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_mind: Agent) -> None:
@@ -37,11 +37,11 @@ def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_min
         {"agent_id": mind.id, "text": "the shed", "vector": vector.tolist(), "limit": 1, "now": NOON},
     ]
     with tenant_transaction(mind.tenant_id):
-        found = Recaller().recall([RecallRequest(**each) for each in asked])
-        assert found == [recall_in_scope(**each) for each in asked]
-    assert [len(each) for each in found] == [2, 3, 1]
-    assert all(each.terms.speaker for each in found[0])
-    assert not any(each.terms.speaker for each in found[1])
+        found = Recaller().recall([RecallRequest(**fields) for fields in asked])
+        assert found == [recall_in_scope(**fields) for fields in asked]
+    assert [len(memories) for memories in found] == [2, 3, 1]
+    assert all(memory.terms.speaker for memory in found[0])
+    assert not any(memory.terms.speaker for memory in found[1])
 
 
 def test_no_request_asks_nothing(mind: Agent, statements: list[str]) -> None:
@@ -55,7 +55,7 @@ def test_another_tenants_agent_is_not_recalled_for(mind: Agent, foreign_mind: Ag
     keep(mind, *TALK)
     keep(foreign_mind, *OTHER)
     requests = [
-        RecallRequest(agent_id=each.id, text="the boat", limit=5, now=NOON) for each in (mind, foreign_mind)
+        RecallRequest(agent_id=agent.id, text="the boat", limit=5, now=NOON) for agent in (mind, foreign_mind)
     ]
     with tenant_transaction(mind.tenant_id):
         own, foreign = Recaller().recall(requests)
@@ -75,7 +75,7 @@ def test_meaning_texts_of_several_agents_take_one_statement(
     assert len(statements) == 1
 
 
-def test_recalling_about_words_that_were_read_does_not_read_them_again(
+def test_recalling_does_not_read_known_words_again(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     keep(mind, *TALK)

@@ -1,4 +1,4 @@
-"""Moving an agent to another embedding model: online, all at once, and safe to break off."""
+"""Moving an agent to another embedding model: online, atomic, and safe to interrupt."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.in_scope import recall_in_scope
-from tests.integration.memories.moving import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
+from tests.integration.memories.moves import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
 
 
 def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
@@ -59,8 +59,8 @@ def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) 
     own = made.embed(list(stored))
     np.testing.assert_allclose(np.array(list(stored.values())), own, atol=1e-3)
     best = max(zip(own @ asked, stored, strict=True))[1]
-    return [each.id for each in found] == [each.id for each in got] and best in {
-        each.content for each in found
+    return [memory.id for memory in found] == [memory.id for memory in got] and best in {
+        memory.content for memory in found
     }
 
 
@@ -78,7 +78,7 @@ def test_all_memories_get_the_vectors_of_the_new_model(
     assert (taken.memories, taken.refused, taken.left) == (len(SAID), 0, 0)
     assert mind_of(mind) == model
     assert {len(vector) for vector in vectors_of(mind).values()} == {model.dimension}
-    assert {each.embedding_model for each in memories_of(mind)} == {embedder_for(model).model}
+    assert {memory.embedding_model for memory in memories_of(mind)} == {embedder_for(model).model}
     assert recalled_as_by_brute_force(mind, model, "who is sleeping?")
     assert next_rows(mind) == 0
     assert mind_of(other_mind) == LONG
@@ -97,14 +97,14 @@ def test_there_and_back_is_as_before(mind: Agent) -> None:
     assert vectors_of(mind) == before
 
 
-def test_what_is_remembered_afterwards_is_embedded_by_the_new_model(mind: Agent) -> None:
+def test_later_memories_are_embedded_by_the_new_model(mind: Agent) -> None:
     keep(mind, a_memory("Before."))
     move(mind, SHORT)
     keep(mind, a_memory("After."))
     assert {text: len(vector) for text, vector in vectors_of(mind).items()} == {"Before.": 64, "After.": 64}
 
 
-def test_archived_memories_are_moved_too_and_those_that_wait_for_their_first_vector(mind: Agent) -> None:
+def test_archived_and_unembedded_memories_are_moved_too(mind: Agent) -> None:
     keep(mind, *turns("One.", "Two."))
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory("Three.")], vectors=None)
@@ -161,7 +161,7 @@ def test_what_was_computed_from_the_old_vectors_is_computed_again(mind: Agent) -
 
 
 @pytest.mark.parametrize("way", ["longer", "shorter"])
-def test_as_many_words_are_kept_as_the_index_holds_beside_the_new_vector(
+def test_the_words_that_fit_beside_the_new_vector_stay(
     mind: Agent, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     wide = EmbeddingModel(name="tei/wide", dimension=1024)
@@ -181,7 +181,7 @@ def test_as_many_words_are_kept_as_the_index_holds_beside_the_new_vector(
     models = [wide] if way == "longer" else [wide, LONG]
     for model in models:
         move(mind, model)
-    (memory,) = (each for each in memories_of(mind) if each.content == text)
+    (memory,) = (memory for memory in memories_of(mind) if memory.content == text)
     expected = fitting(document_vector(text, speaker=""), session="", dimension=models[-1].dimension)
     assert len(memory.lexical.indices()) == len(expected)
     assert (len(expected) < 100) is (way == "longer")
@@ -214,7 +214,7 @@ def test_recall_answers_all_the_while(mind: Agent) -> None:
                 move(mind, model, batch=7)
         finally:
             stop.set()
-        answers = [number for each in asking for number in each.result()]
+        answers = [number for future in asking for number in future.result()]
     assert len(answers) > 5
     assert min(answers) > 0
 
@@ -243,7 +243,7 @@ def test_a_vector_of_the_old_model_is_compared_with_nothing(mind: Agent) -> None
     for model in (LONG, None):
         with tenant_transaction(mind.tenant_id):
             found = recall_in_scope(agent_id=mind.id, text="rusty anchor", vector=old, model=model, limit=3)
-        assert [each.terms.meaning for each in found] == [0, 0, 0]
+        assert [memory.terms.meaning for memory in found] == [0, 0, 0]
 
 
 def test_vectors_of_the_old_model_are_not_stored_after_the_move(mind: Agent) -> None:
@@ -265,7 +265,7 @@ def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent,
         keep(agent, *turns("One.", "Two."))
 
     def found(**where: Any) -> set[Any]:
-        return {each.agent_id for each in find_moves(model=SHORT, actor="cli:test", **where)}
+        return {move.agent_id for move in find_moves(model=SHORT, actor="cli:test", **where)}
 
     assert found() == {mind.id, other_mind.id, foreign_mind.id}
     assert found(tenant_id=mind.tenant_id) == {mind.id, other_mind.id}

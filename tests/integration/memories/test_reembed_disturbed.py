@@ -1,4 +1,4 @@
-"""A move to another embedding model that is broken off, doubled, disturbed, or asks an embedder that fails."""
+"""A move to another embedding model that is interrupted, doubled, or asks a failing embedder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
-from tests.integration.memories.moving import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
+from tests.integration.memories.moves import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
 
 # --- Broken off, doubled, disturbed ------------------------------------------------------------------
 
@@ -62,9 +62,7 @@ def test_a_text_embedded_before_comes_from_the_cache(mind: Agent, server: Remote
     assert set(server.asked) & set(SAID) == set(SAID[30:])
 
 
-def test_an_abandoned_move_leaves_nothing_when_the_agent_is_moved_elsewhere_or_stays(
-    mind: Agent, server: RemoteEmbedder
-) -> None:
+def test_an_abandoned_move_leaves_nothing_behind(mind: Agent, server: RemoteEmbedder) -> None:
     keep(mind, *turns(*SAID))
 
     def interrupt(done: int, total: int) -> None:
@@ -169,9 +167,7 @@ def test_a_model_that_cannot_be_asked_changes_nothing(mind: Agent, server: Remot
     assert (next_rows(mind), mind_of(mind)) == (0, LONG)
 
 
-def test_an_embedder_that_goes_away_is_waited_for_and_then_the_run_ends(
-    mind: Agent, server: RemoteEmbedder
-) -> None:
+def test_a_run_waits_for_a_lost_embedder_and_then_ends(mind: Agent, server: RemoteEmbedder) -> None:
     keep(mind, *turns(*SAID))
     waited: list[float] = []
 
@@ -199,14 +195,14 @@ def test_an_embedder_that_goes_away_is_waited_for_and_then_the_run_ends(
     assert mind_of(mind) == LONG
 
 
-def test_texts_that_the_new_model_cannot_read_are_found_by_their_words(
-    mind: Agent, server: RemoteEmbedder
-) -> None:
+def test_texts_refused_by_the_new_model_are_found_by_words(mind: Agent, server: RemoteEmbedder) -> None:
     keep(mind, *turns(*SAID))
     server.refused = {SAID[3], SAID[20]}
     taken = move(mind, REMOTE)
     assert (taken.memories, taken.refused) == (36, 2)
-    marks = {each.content: each.embedding_model for each in memories_of(mind) if each.embedding is None}
+    marks = {
+        memory.content: memory.embedding_model for memory in memories_of(mind) if memory.embedding is None
+    }
     assert marks == dict.fromkeys([SAID[3], SAID[20]], "refused: remote/fake")
     assert embed_backlog() == 0
     found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=SAID[20], limit=1)

@@ -1,4 +1,4 @@
-"""What is remembered again is reinforced, not doubled."""
+"""A memory that is stored again is reinforced instead of doubled."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def reinforced(agent: Agent) -> dict[str, int]:
         return dict(rows.values_list("memory__content", "reinforced"))
 
 
-def test_the_same_text_standing_alone_is_reinforced_wherever_it_stands(mind: Agent) -> None:
+def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
     first = keep(mind, a_memory("The gate code is 4711."))
     again = keep(
         mind, a_memory("The gate  code is 4711.", position=7, occurred_at=NOON + timedelta(minutes=9))
@@ -102,7 +102,7 @@ def test_what_is_less_near_or_says_something_else_is_another_memory(
     assert reinforced(mind) == {}
 
 
-def test_the_nearest_one_that_says_the_same_is_found_behind_nearer_ones_that_do_not(mind: Agent) -> None:
+def test_a_duplicate_is_found_behind_nearer_memories(mind: Agent) -> None:
     put(mind, towards(0.999), a_memory("The code is 4711."))
     put(mind, towards(0.96), a_memory("Code is, um, 4712"))
     again = put(mind, towards(1.0), a_memory("The code is 4712."))
@@ -159,7 +159,7 @@ def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
     assert (event.agent_id, event.detail) == (mind.id, {"memory_ids": [str(row.id)]})
 
 
-def test_a_memory_that_is_asked_for_again_for_good_is_kept_for_good(mind: Agent) -> None:
+def test_a_memory_asked_for_for_good_becomes_permanent(mind: Agent) -> None:
     keep(mind, a_memory("The code is 4711.", retention=Retention.ROUTINE, importance=0.3))
     assert memories_of(mind)[0].expires_at is not None
     keep(mind, a_memory("The code is 4711.", retention=Retention.PERMANENT, importance=1.0))
@@ -179,7 +179,7 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
     (row,) = memories_of(mind)
     detail = read_detail(MemoryType.SEMANTIC, row.detail)
     assert isinstance(detail, SemanticDetail)
-    assert [each.reference for each in detail.sources] == ["a", "b"]
+    assert [source.reference for source in detail.sources] == ["a", "b"]
     assert row.trust == pytest.approx(0.7875) == cap(detail.sources)
     assert row.detail["wordings"] == ["river froze"]
     assert row.detail["category"] == "ice"
@@ -198,7 +198,7 @@ def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
         lambda writer: put(mind, towards(1.0, 0.98)[writer % 2 :][:1], a_memory(said[writer % 2])), writers=8
     )
     (row,) = memories_of(mind)
-    assert {each.ids for each in told} == {(row.id,)}
+    assert {result.ids for result in told} == {(row.id,)}
     assert sum(reinforced(mind).values()) == 7
     assert term_counts(mind) == true_counts(mind)
 
@@ -315,7 +315,7 @@ def test_what_one_telling_leaves_open_the_other_fills(mind: Agent) -> None:
     assert row.emotional_valence == -0.4
 
 
-def test_wordings_beyond_those_that_are_kept_are_counted_and_on_record(mind: Agent) -> None:
+def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:
     put(mind, towards(1.0), a_memory("The ice holds"))
     dots = [a_memory("The ice holds" + "." * number) for number in range(1, WORDINGS_KEPT + 3)]
     put(mind, towards(*[1.0] * len(dots)), *dots)
@@ -332,7 +332,7 @@ def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str])
     keep(mind, *known)
     embed_texts(tenant_id=mind.tenant_id, texts=[f"buoy number {number} is red!" for number in range(50)])
     statements.clear()
-    again = keep(mind, *(replace(each, content=each.content[4:-1] + "!") for each in known))
+    again = keep(mind, *(replace(memory, content=memory.content[4:-1] + "!") for memory in known))
     assert (again.stored, len(again.reinforced)) == (0, 50)
     assert len(statements) <= 12, "\n".join(statements)
 
@@ -340,14 +340,14 @@ def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str])
 # --- What is written with a memory -------------------------------------------------------------------
 
 
-def test_every_chore_waits_for_a_new_memory_and_its_agent_has_a_mind(mind: Agent) -> None:
+def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
     keep(mind, a_memory("The ferry leaves at dawn."))
     keep(mind, a_memory("The bell rings at noon."))
     with tenant_transaction(mind.tenant_id):
-        chores = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
+        flags = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
         mind.refresh_from_db()
         assert mind.mind.embedding_dimension == 256
-    assert chores == [(True, True, True, False)] * 2
+    assert flags == [(True, True, True, False)] * 2
 
 
 def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> None:
@@ -387,7 +387,7 @@ def test_what_nobody_has_weighed_is_appraised_as_it_is_stored(
         assert abs(row.expires_at - datetime.now(UTC) - timedelta(days=days)) < timedelta(minutes=5)
 
 
-def test_an_expiry_that_is_given_holds_and_then_nothing_is_for_good(mind: Agent) -> None:
+def test_a_given_expiry_wins_over_permanence(mind: Agent) -> None:
     until = NOON + timedelta(days=9000)
     keep(mind, a_memory("Remember this: pier 3.", expires_at=until))
     (row,) = memories_of(mind)

@@ -1,4 +1,4 @@
-"""Rounds of maintenance: fair between tenants, bounded in time, and held up by nobody."""
+"""Maintenance rounds: fair between tenants, bounded in time, and delayed by nobody."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def make_agents() -> Callable[[Tenant, int], list[Agent]]:
     return make
 
 
-class Chore:
-    """A chore of so many steps for each agent, that keeps what it was asked to do."""
+class RecordedJob:
+    """A job with a number of steps for each agent, which records its calls."""
 
     def __init__(self, steps: int = 1) -> None:
         self._steps = steps
@@ -55,25 +55,25 @@ def test_every_agent_is_tended_until_nothing_is_left_to_do(
     tenant: Tenant, other_tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
-    chore = Chore(steps=4)
-    made = make_round("test", waiting=EVERYBODY, tend=chore.tend)
+    job = RecordedJob(steps=4)
+    made = make_round("test", waiting=EVERYBODY, tend=job.tend)
     assert (made.steps, made.done, made.failed) == (25, 20, 0)
-    assert {chore.tended.count(agent.id) for agent in agents} == {5}
+    assert {job.tended.count(agent.id) for agent in agents} == {5}
 
 
-def test_an_agent_whose_step_fails_holds_up_no_other_and_is_met_again_in_the_next_round(
+def test_a_failing_agent_delays_no_other_and_is_retried(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rounds, "_OF_TENANT", 2)
     agents = make_agents(tenant, 8)
-    chore = Chore()
-    chore.broken = {agent.id for agent in agents[:5]}
-    made = make_round("test", waiting=EVERYBODY, tend=chore.tend)
+    job = RecordedJob()
+    job.broken = {agent.id for agent in agents[:5]}
+    made = make_round("test", waiting=EVERYBODY, tend=job.tend)
     assert (made.done, made.failed) == (3, 5)
-    assert set(chore.tended) == {agent.id for agent in agents}
-    chore.broken.clear()
-    chore.tended.clear()
-    assert make_round("test", waiting=EVERYBODY, tend=chore.tend).done == 8
+    assert set(job.tended) == {agent.id for agent in agents}
+    job.broken.clear()
+    job.tended.clear()
+    assert make_round("test", waiting=EVERYBODY, tend=job.tend).done == 8
 
 
 def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
@@ -85,12 +85,12 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     monkeypatch.setattr(rounds, "_OF_TENANT", 3)
     make_agents(tenant, 30)
     (few,) = make_agents(other_tenant, 1)
-    chore = Chore(steps=0)
-    make_round("test", waiting=EVERYBODY, tend=chore.tend)
-    assert chore.tended.index(few.id) <= 3
+    job = RecordedJob(steps=0)
+    make_round("test", waiting=EVERYBODY, tend=job.tend)
+    assert job.tended.index(few.id) <= 3
 
 
-def test_agents_with_work_without_end_are_all_met_before_one_is_met_again(
+def test_all_agents_are_visited_before_one_is_visited_again(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = {agent.id for agent in make_agents(tenant, 30)}
@@ -104,7 +104,7 @@ def test_agents_with_work_without_end_are_all_met_before_one_is_met_again(
     assert [set(tended[place : place + 30]) for place in (0, 30, 60)] == [agents] * 3
 
 
-def test_where_a_round_is_too_short_for_all_the_next_begins_with_the_others(
+def test_a_short_round_is_continued_with_the_other_agents(
     tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = {agent.id for agent in make_agents(tenant, 6)}

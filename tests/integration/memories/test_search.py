@@ -1,4 +1,4 @@
-"""The plain search: by meaning alone, exactly, of one agent, and only what can be recalled."""
+"""The plain search: by meaning alone, exact, of one agent, and only active memories."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def find(agent: Agent, text: str, **options: Any) -> list[Similar]:
     return search_similar_memories(tenant_id=agent.tenant_id, agent_id=agent.id, text=text, **options)
 
 
-def test_the_nearest_in_meaning_come_first_and_nothing_else_counts(mind: Agent) -> None:
+def test_the_nearest_in_meaning_come_first(mind: Agent) -> None:
     keep(mind, *(a_memory(text, importance=n / 10) for n, text in enumerate(TEXTS)))
     vectors = embed_texts(tenant_id=mind.tenant_id, texts=["an old ship", *TEXTS])
     cosines = dict(zip(TEXTS, (vectors[1:] @ vectors[0]).tolist(), strict=True))
     found = find(mind, "an old ship")
-    assert [each.content for each in found] == sorted(TEXTS, key=lambda text: -cosines[text])
+    assert [memory.content for memory in found] == sorted(TEXTS, key=lambda text: -cosines[text])
     np.testing.assert_allclose(
-        [each.similarity for each in found], sorted(cosines.values(), reverse=True), atol=2e-3
+        [memory.similarity for memory in found], sorted(cosines.values(), reverse=True), atol=2e-3
     )
     assert find(mind, "an old ship", limit=2) == found[:2]
     with tenant_transaction(mind.tenant_id):
@@ -51,26 +51,26 @@ def test_only_memories_of_the_types_asked_for_are_found(mind: Agent) -> None:
     for text, kind in zip(TEXTS, MemoryType, strict=True):
         keep(mind, a_memory(text, type=kind))
     procedural, semantic = MemoryType.PROCEDURAL, MemoryType.SEMANTIC
-    assert {each.type for each in find(mind, "a boat", types=[procedural])} == {procedural}
-    assert {each.type for each in find(mind, "a boat", types=[procedural, semantic])} == {
+    assert {memory.type for memory in find(mind, "a boat", types=[procedural])} == {procedural}
+    assert {memory.type for memory in find(mind, "a boat", types=[procedural, semantic])} == {
         procedural,
         semantic,
     }
     assert len(find(mind, "a boat")) == 4
 
 
-def test_what_is_archived_over_not_embedded_or_of_another_agent_is_not_found(
+def test_only_active_embedded_own_memories_are_found(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
-    for each in (mind, other_mind, foreign_mind):
-        keep(each, *(a_memory(text) for text in TEXTS))
+    for agent in (mind, other_mind, foreign_mind):
+        keep(agent, *(a_memory(text) for text in TEXTS))
     with tenant_transaction(mind.tenant_id):
         mine = Memory.objects.filter(agent_id=mind.id)
         mine.filter(content=TEXTS[0]).update(status=MemoryStatus.ARCHIVED)
         mine.filter(content=TEXTS[1]).update(expires_at=NOON - timedelta(days=9_000))
         mine.filter(content=TEXTS[2]).update(embedding=None)
         left = mine.get(content=TEXTS[3]).id
-    assert [each.id for each in find(mind, "the gauge")] == [left]
+    assert [memory.id for memory in find(mind, "the gauge")] == [left]
 
 
 def test_a_mind_that_is_empty_has_nothing_similar(mind: Agent) -> None:
@@ -99,9 +99,7 @@ def test_an_embedder_that_fails_is_told(mind: Agent, remote: RemoteEmbedder) -> 
         find(mind, "a tree")
 
 
-def test_an_agent_that_is_moved_to_another_model_meanwhile_is_asked_anew(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(mind, *(a_memory(text) for text in TEXTS))
     wrong = EmbeddingModel(name="another", dimension=3)
     answer = search.embed_asked
@@ -121,8 +119,8 @@ def test_an_agent_that_is_moved_to_another_model_meanwhile_is_asked_anew(
 def test_it_reads_the_index_of_the_mind_alone_in_one_statement(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
 ) -> None:
-    for each in (mind, other_mind, foreign_mind):
-        keep(each, *(a_memory(f"Stone number {number} lies by the water.") for number in range(400)))
+    for agent in (mind, other_mind, foreign_mind):
+        keep(agent, *(a_memory(f"Stone number {number} lies by the water.") for number in range(400)))
     vacuum()
     plans: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Episodes, formed as memories are stored."""
+"""Episodes that form as memories are stored."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def members(agent: Agent) -> dict[UUID | None, list[tuple[int, int]]]:
     return found
 
 
-def test_a_silence_of_more_than_half_an_hour_begins_another_episode(mind: Agent) -> None:
+def test_a_gap_above_half_an_hour_begins_another_episode(mind: Agent) -> None:
     keep(mind, said(0, 10, 40, 71, 72))
     first, second = episodes(mind)
     assert members(mind) == {first.id: [(1, 0), (2, 10), (3, 40)], second.id: [(1, 71), (2, 72)]}
@@ -59,11 +59,13 @@ def test_a_silence_of_more_than_half_an_hour_begins_another_episode(mind: Agent)
     assert (first.size, second.size) == (3, 2)
 
 
-def test_an_episode_goes_on_from_batch_to_batch_until_another_begins(mind: Agent) -> None:
+def test_an_episode_continues_across_batches(mind: Agent) -> None:
     keep(mind, said(0))
     (first,) = episodes(mind)
     keep(mind, said(20))
-    assert [(each.id, each.size, each.ended_at) for each in episodes(mind)] == [(first.id, 2, None)]
+    assert [(episode.id, episode.size, episode.ended_at) for episode in episodes(mind)] == [
+        (first.id, 2, None)
+    ]
     keep(mind, said(90))
     former, latest = episodes(mind)
     assert former.id == first.id
@@ -71,7 +73,7 @@ def test_an_episode_goes_on_from_batch_to_batch_until_another_begins(mind: Agent
     assert latest.ended_at is None
 
 
-def test_what_comes_late_finds_its_place_in_an_earlier_episode_which_is_summarized_again(
+def test_a_late_memory_joins_its_earlier_episode(
     mind: Agent,
 ) -> None:
     keep(mind, said(0, 90))
@@ -86,7 +88,7 @@ def test_what_comes_late_finds_its_place_in_an_earlier_episode_which_is_summariz
     assert members(mind)[first.id] == [(1, 0), (2, 15)]
 
 
-def test_an_episode_that_was_closed_by_the_clock_goes_on_if_it_was_the_latest(mind: Agent) -> None:
+def test_the_latest_episode_reopens_after_the_clock_closed_it(mind: Agent) -> None:
     keep(mind, said(0))
     with tenant_transaction(mind.tenant_id):
         Episode.objects.update(ended_at=timezone.now(), summarized_at=timezone.now())
@@ -112,7 +114,7 @@ def test_only_what_happened_belongs_to_an_episode(mind: Agent) -> None:
 def test_what_is_read_once_more_changes_no_episode(mind: Agent) -> None:
     keep(mind, said(0, 10))
     keep(mind, said(0, 10))
-    assert [each.size for each in episodes(mind)] == [2]
+    assert [episode.size for episode in episodes(mind)] == [2]
 
 
 def test_a_batch_in_any_order_gives_the_same_episodes(mind: Agent, other_mind: Agent) -> None:
@@ -144,8 +146,8 @@ def test_many_writers_leave_one_open_episode_and_unique_places(mind: Agent) -> N
     assert len(places) == len(set(places)) == 160
     assert None not in {episode for episode, _ in places}
     found = episodes(mind)
-    assert [each.ended_at is None for each in found].count(True) == 1
-    assert sum(each.size for each in found) == 160
+    assert [episode.ended_at is None for episode in found].count(True) == 1
+    assert sum(episode.size for episode in found) == 160
 
 
 def test_conversations_of_one_file_do_not_mix(mind: Agent) -> None:

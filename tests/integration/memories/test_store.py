@@ -1,4 +1,4 @@
-"""What is stored, once; what is refused, whole."""
+"""Storing memories once, and refusing invalid ones as a whole."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_memory_is_stored_with_everything_that_was_said_of_it(mind: Agent) -> 
     assert row.embedding is not None
 
 
-def test_the_same_content_at_the_same_place_is_one_memory_and_reported_as_known(mind: Agent) -> None:
+def test_the_same_content_at_the_same_place_is_one_memory(mind: Agent) -> None:
     first = keep(mind, *turns("The river froze.", "The ice held."))
     again = keep(mind, *turns("The river froze.", "The ice broke."))
     assert (first.stored, again.stored) == (2, 1)
@@ -78,7 +78,7 @@ def test_white_space_and_unicode_composition_make_no_other_memory(mind: Agent) -
     assert again.stored == 0
 
 
-def test_the_same_words_in_another_session_or_position_are_another_memory(mind: Agent) -> None:
+def test_the_same_words_elsewhere_are_another_memory(mind: Agent) -> None:
     stored = keep(
         mind,
         a_memory("Good morning!", session="monday"),
@@ -96,9 +96,9 @@ def test_a_batch_that_holds_a_memory_twice_stores_it_once(mind: Agent) -> None:
 
 
 def test_two_agents_may_remember_the_same(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
-    for each in (mind, other_mind, foreign_mind):
-        assert keep(each, a_memory("The bridge is closed.")).stored == 1
-        assert len(memories_of(each)) == 1
+    for agent in (mind, other_mind, foreign_mind):
+        assert keep(agent, a_memory("The bridge is closed.")).stored == 1
+        assert len(memories_of(agent)) == 1
 
 
 def test_nothing_to_remember_is_no_work(mind: Agent, statements: list[str]) -> None:
@@ -116,9 +116,7 @@ def test_nothing_to_remember_is_no_work(mind: Agent, statements: list[str]) -> N
         ("é" * (MAX_CONTENT_BYTES // 2 + 1), "at most 65,536 bytes of UTF-8, got 65,538"),
     ],
 )
-def test_a_text_that_cannot_be_kept_is_refused_and_nothing_of_its_batch_is_written(
-    mind: Agent, content: str, complaint: str
-) -> None:
+def test_an_invalid_text_refuses_its_whole_batch(mind: Agent, content: str, complaint: str) -> None:
     with pytest.raises(ContentInvalid, match=complaint):
         keep(mind, a_memory("A good one."), a_memory(content))
     assert memories_of(mind) == []
@@ -137,7 +135,7 @@ def test_storing_without_a_tenant_is_refused(mind: Agent) -> None:
         store(agent_id=mind.id, memories=[a_memory("Whose?")], vectors=None)
 
 
-def test_what_one_transaction_stores_is_gone_when_it_is_rolled_back(mind: Agent) -> None:
+def test_a_rollback_removes_stored_memories(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory("Not yet.")], vectors=None)
         transaction.set_rollback(True)
@@ -148,7 +146,7 @@ def test_what_one_transaction_stores_is_gone_when_it_is_rolled_back(mind: Agent)
 # --- Many writers ------------------------------------------------------------------------------------
 
 
-def test_ten_writers_of_the_same_memories_in_different_orders_neither_deadlock_nor_double(
+def test_ten_writers_neither_deadlock_nor_double(
     mind: Agent,
 ) -> None:
     said = turns(*(f"Turn {number}: the ferry leaves at {number} o'clock." for number in range(40)))
@@ -165,7 +163,7 @@ def test_ten_writers_of_the_same_memories_in_different_orders_neither_deadlock_n
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_writers_that_store_several_times_in_one_transaction_do_not_deadlock(mind: Agent) -> None:
+def test_repeated_writes_in_one_transaction_do_not_deadlock(mind: Agent) -> None:
     said = turns(*(f"Bell {number} rings over the harbour." for number in range(12)))
 
     def write(writer: int) -> None:
@@ -179,11 +177,11 @@ def test_writers_that_store_several_times_in_one_transaction_do_not_deadlock(min
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_every_writer_is_told_the_id_under_which_the_memory_can_be_found(mind: Agent) -> None:
+def test_every_writer_gets_the_id_of_the_memory(mind: Agent) -> None:
     told = at_once(lambda _: keep(mind, a_memory("The key is under the stone.")), writers=6)
     (row,) = memories_of(mind)
-    assert {each.ids for each in told} == {(row.id,)}
-    assert sum(each.stored for each in told) == 1
+    assert {result.ids for result in told} == {(row.id,)}
+    assert sum(result.stored for result in told) == 1
 
 
 # --- Remembered again --------------------------------------------------------------------------------
@@ -222,9 +220,7 @@ def test_a_known_memory_keeps_the_later_of_two_expiries(mind: Agent, tenant: Ten
 # --- Vectors -----------------------------------------------------------------------------------------
 
 
-def test_when_the_embedder_fails_memories_are_stored_without_vectors(
-    mind: Agent, remote: RemoteEmbedder
-) -> None:
+def test_a_failed_embedder_leaves_memories_without_vectors(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
     assert keep(mind, a_memory("The lighthouse is dark.")).stored == 1
     (row,) = memories_of(mind)
@@ -243,7 +239,7 @@ def test_when_the_embedder_fails_memories_are_stored_without_vectors(
         ({}, 6),
     ],
 )
-def test_storing_takes_the_same_few_statements_for_one_memory_and_for_many(
+def test_storing_takes_few_statements_for_any_number(
     mind: Agent, statements: list[str], parts: dict[str, Any], most: int
 ) -> None:
     keep(mind, a_memory("One.", **parts))

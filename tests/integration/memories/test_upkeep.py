@@ -1,4 +1,4 @@
-"""Upkeep: vectors follow, what has had its time is archived, and nothing is decided."""
+"""Upkeep: embed the backlog, archive expired memories, and decide nothing."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def unembedded(agent: Agent) -> list[str]:
 # --- What has had its time ---------------------------------------------------------------------------
 
 
-def test_a_memory_whose_time_is_over_is_archived_audited_and_counted_out(
-    mind: Agent, other_mind: Agent
-) -> None:
+def test_an_expired_memory_is_archived_and_audited(mind: Agent, other_mind: Agent) -> None:
     past, future = (datetime.now(UTC) + timedelta(minutes=minutes) for minutes in (-1, 60))
     keep(
         mind,
@@ -53,7 +51,7 @@ def test_a_memory_whose_time_is_over_is_archived_audited_and_counted_out(
         "The code is 1147.": MemoryStatus.ACTIVE,
         "The door is green.": MemoryStatus.ACTIVE,
     }
-    assert all(each.archived_at for each in memories_of(mind) if each.status == MemoryStatus.ARCHIVED)
+    assert all(memory.archived_at for memory in memories_of(mind) if memory.status == MemoryStatus.ARCHIVED)
     assert term_counts(mind) == true_counts(mind)
     assert term_counts(other_mind) == {}
     with tenant_transaction(mind.tenant_id):
@@ -75,14 +73,12 @@ def test_tenants_are_expired_each_in_their_own_transaction(mind: Agent, foreign_
             assert AuditEvent.objects.filter(action=AuditAction.MEMORIES_EXPIRED).count() == 1
 
 
-def test_workers_that_expire_the_same_memories_at_once_count_them_out_once(
-    mind: Agent, other_mind: Agent
-) -> None:
+def test_concurrent_expiry_counts_memories_out_once(mind: Agent, other_mind: Agent) -> None:
     past = datetime.now(UTC) - timedelta(minutes=1)
     for agent in (mind, other_mind):
         keep(agent, *(a_memory(f"Ticket {number}.", expires_at=past) for number in range(20)))
         keep(agent, a_memory("Ticket office."))
-    assert sum(each.done for each in at_once(lambda _: expire_memories(), writers=4)) == 40
+    assert sum(result.done for result in at_once(lambda _: expire_memories(), writers=4)) == 40
     for agent in (mind, other_mind):
         assert term_counts(agent) == true_counts(agent)
 

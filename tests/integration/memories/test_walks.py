@@ -1,4 +1,4 @@
-"""Questions to the graph: as a plain walk answers them, whatever the cycles, and never beyond tenant and agent."""
+"""Graph queries equal a plain traversal, with cycles too, and stay within tenant and agent."""
 
 from __future__ import annotations
 
@@ -46,24 +46,24 @@ def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[i
     far = {start: 0}
     frontier = {start}
     for hop in range(1, hops + 1):
-        frontier = {met for each in frontier for met in steps(each)} - far.keys()
+        frontier = {met for place in frontier for met in steps(place)} - far.keys()
         far |= dict.fromkeys(frontier, hop)
     del far[start]
     return far
 
 
 def told(found: Iterable[Found], things: Sequence[Node]) -> dict[int, int]:
-    return {things.index(Node(each.kind, each.id)): each.hops for each in found}
+    return {things.index(Node(node.kind, node.id)): node.hops for node in found}
 
 
 def assert_paths(found: Iterable[Found], start: Node, drawn: Drawn, things: Sequence[Node]) -> None:
     ties = {(things[source], things[target], relation) for source, target, relation in drawn}
-    for each in found:
+    for node in found:
         at = start
-        for step in each.path:
+        for step in node.path:
             assert (step.source, step.target, step.relation) in ties
             at = step.target if step.source == at else step.source
-        assert (at.kind, at.id, each.hops) == (each.kind, each.id, len(each.path))
+        assert (at.kind, at.id, node.hops) == (node.kind, node.id, len(node.path))
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -103,9 +103,9 @@ def test_every_walk_finds_what_a_plain_one_finds(mind: Agent, drawn: Drawn, hops
 def _nine(mind: Agent) -> list[Node]:
     with tenant_transaction(mind.tenant_id):
         Edge.objects.all().delete()
-        while len(found := [each.id for each in mind.memories.order_by("id")]) < MEMORIES:
+        while len(found := [memory.id for memory in mind.memories.order_by("id")]) < MEMORIES:
             MemoryFactory.create(agent=mind)
-    return [Node(NodeKind.MEMORY, each) for each in found]
+    return [Node(NodeKind.MEMORY, memory_id) for memory_id in found]
 
 
 def _draw(mind: Agent, drawn: Drawn, things: Sequence[Node]) -> None:
@@ -124,7 +124,7 @@ def _draw(mind: Agent, drawn: Drawn, things: Sequence[Node]) -> None:
         )
 
 
-def test_a_chain_of_causes_is_followed_to_its_beginning_with_its_path(mind: Agent) -> None:
+def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
     rain, mud, fall = memories_in(mind, 3)
     goal = a_goal(mind, title="Mend the path")
     tie(mind, rain, mud, Relation.CAUSES, weight=0.9)
@@ -133,7 +133,7 @@ def test_a_chain_of_causes_is_followed_to_its_beginning_with_its_path(mind: Agen
     tie(mind, fall, rain, Relation.CAUSES)  # round and round
     with tenant_transaction(mind.tenant_id):
         causes = find_causes(agent_id=mind.id, node=goal)
-    assert [(each.id, each.hops) for each in causes.found] == [(fall.id, 1), (mud.id, 2), (rain.id, 3)]
+    assert [(node.id, node.hops) for node in causes.found] == [(fall.id, 1), (mud.id, 2), (rain.id, 3)]
     assert causes.found[0].label == "memory 2"
     first, *_, last = causes.found[2].path
     assert (first.source, first.target, first.relation) == (goal, fall, Relation.DERIVED_FROM)
@@ -148,8 +148,8 @@ def test_evidence_and_what_speaks_for_it(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         found = find_supporting_evidence(agent_id=mind.id, node=claim)
         near = find_supporting_evidence(agent_id=mind.id, node=claim, hops=1)
-    assert [each.id for each in found.found] == [seen.id, told_so.id]
-    assert [each.id for each in near.found] == [seen.id]
+    assert [node.id for node in found.found] == [seen.id, told_so.id]
+    assert [node.id for node in near.found] == [seen.id]
 
 
 def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
@@ -162,14 +162,16 @@ def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
         about = find_contradictions(agent_id=mind.id, about=one)
         with pytest.raises(NotFound):
             find_contradictions(agent_id=mind.id, about=Node(NodeKind.MEMORY, uuid4()))
-    assert [(each.first.id, each.second.id) for each in everything.found] == [
+    assert [(contradiction.first.id, contradiction.second.id) for contradiction in everything.found] == [
         (two.id, three.id),
         (one.id, two.id),
     ]
-    assert [(each.first.id, each.weight, each.note) for each in about.found] == [(one.id, 0.4, "not both")]
+    assert [
+        (contradiction.first.id, contradiction.weight, contradiction.note) for contradiction in about.found
+    ] == [(one.id, 0.4, "not both")]
 
 
-def test_the_hierarchies_of_concepts_and_goals_are_walked_like_edges(mind: Agent) -> None:
+def test_hierarchies_of_concepts_and_goals_count_as_edges(mind: Agent) -> None:
     (memory,) = memories_in(mind, 1)
     broad, narrow = a_concept(mind, "Water"), a_concept(mind, "Tides")
     whole = a_goal(mind)
@@ -183,15 +185,15 @@ def test_the_hierarchies_of_concepts_and_goals_are_walked_like_edges(mind: Agent
         goals = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.PARENT_OF])
         others = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.CAUSES])
         path = find_path(agent_id=mind.id, start=broad, end=memory)
-    assert [(each.id, each.hops, each.label) for each in found.found] == [
+    assert [(node.id, node.hops, node.label) for node in found.found] == [
         (narrow.id, 1, "Tides"),
         (broad.id, 2, "Water"),
     ]
     up = found.found[1].path[1]
     assert (up.source, up.target, up.relation) == (broad, narrow, Relation.PARENT_OF)
-    assert [each.id for each in goals.found] == [part.id]
+    assert [node.id for node in goals.found] == [part.id]
     assert others.found == ()
-    assert [each.weight for each in path.found[0].path] == [1.0, 0.7]
+    assert [step.weight for step in path.found[0].path] == [1.0, 0.7]
 
 
 def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
@@ -217,20 +219,20 @@ def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, fo
                     ask(agent_id=mind.id, node=theirs)
             with pytest.raises(NotFound):
                 find_path(agent_id=mind.id, start=one, end=theirs)
-            assert [each.id for each in find_connected(agent_id=mind.id, node=one, hops=6).found] == [two.id]
+            assert [node.id for node in find_connected(agent_id=mind.id, node=one, hops=6).found] == [two.id]
         with tenant_transaction(stranger.tenant_id):
             found = find_connected(agent_id=stranger.id, node=theirs, hops=6)
-        assert [each.id for each in found.found] == [also.id]
+        assert [node.id for node in found.found] == [also.id]
 
 
 def test_a_walk_visits_so_many_nodes_and_no_more(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     hub, *rim = memories_in(mind, 30)
-    for number, each in enumerate(rim):
-        tie(mind, hub, each, weight=number / 100)
+    for number, node in enumerate(rim):
+        tie(mind, hub, node, weight=number / 100)
     monkeypatch.setattr(walks, "MAX_NODES", 10)
     with tenant_transaction(mind.tenant_id):
         found = find_connected(agent_id=mind.id, node=hub, hops=3)
-    assert ({each.id for each in found.found}, found.bounded) == ({each.id for each in rim[-10:]}, True)
+    assert ({node.id for node in found.found}, found.bounded) == ({node.id for node in rim[-10:]}, True)
 
 
 @pytest.mark.parametrize(("most", "bounded"), [(4, True), (5, False), (6, False)])
@@ -239,8 +241,8 @@ def test_an_answer_says_whether_there_may_be_more(
 ) -> None:
     hub, *rim = memories_in(mind, 7)
     apart = rim.pop()
-    for number, each in enumerate(rim[:5]):
-        tie(mind, hub, each, Relation.CONTRADICTS, weight=number / 10)
+    for number, node in enumerate(rim[:5]):
+        tie(mind, hub, node, Relation.CONTRADICTS, weight=number / 10)
     monkeypatch.setattr(walks, "MAX_NODES", most)
     with tenant_transaction(mind.tenant_id):
         found = find_connected(agent_id=mind.id, node=hub, hops=2)
@@ -253,15 +255,15 @@ def test_an_answer_says_whether_there_may_be_more(
     assert (len(joined.found), joined.bounded) == (1, False)
 
 
-def test_a_walk_that_takes_too_long_is_broken_off_and_the_transaction_goes_on(
+def test_a_slow_traversal_ends_and_the_transaction_goes_on(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (one,) = memories_in(mind, 1)
     monkeypatch.setattr(walks, "LONGEST_S", 0.05)
     monkeypatch.setattr(
         walks,
-        "_WALK",
-        walks._WALK.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
+        "_TRAVERSE",
+        walks._TRAVERSE.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
     )
     with tenant_transaction(mind.tenant_id):
         with pytest.raises(LimitReached, match="fewer hops"):
@@ -289,7 +291,7 @@ def test_what_is_gone_is_not_found_and_a_path_to_itself_is_empty(mind: Agent) ->
     tie(mind, two, three)
     with tenant_transaction(mind.tenant_id):
         mind.memories.filter(id=two.id).delete()
-        assert [each.id for each in find_connected(agent_id=mind.id, node=one, hops=2).found] == [three.id]
+        assert [node.id for node in find_connected(agent_id=mind.id, node=one, hops=2).found] == [three.id]
         itself = find_path(agent_id=mind.id, start=one, end=one)
     (end,) = itself.found
     assert (end.id, end.hops, end.path) == (one.id, 0, ())

@@ -79,7 +79,7 @@ def test_what_one_agent_remembers_is_no_duplicate_of_anothers(
         assert term_counts(agent) == true_counts(agent)
 
 
-def test_a_step_meets_what_an_earlier_one_placed_by_words_and_by_meaning(tenant: Tenant, mind: Agent) -> None:
+def test_a_step_sees_memories_placed_by_an_earlier_one(tenant: Tenant, mind: Agent) -> None:
     first, same, nearly, other = (
         fact("The ferry leaves at dawn."),
         fact("The  ferry leaves at dawn."),
@@ -152,7 +152,7 @@ def test_agents_of_different_models_are_written_together(
     assert (other.embedding, other.embedding_model) == (None, "")
 
 
-def test_nothing_is_written_before_it_is_asked_for_and_nothing_twice(tenant: Tenant, mind: Agent) -> None:
+def test_nothing_is_written_early_or_twice(tenant: Tenant, mind: Agent) -> None:
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
         writer.place([of(mind, fact("The bell rings."))])
@@ -166,7 +166,7 @@ def test_nothing_is_written_before_it_is_asked_for_and_nothing_twice(tenant: Ten
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_an_agent_that_is_not_there_and_vectors_that_do_not_fit_are_refused(
+def test_a_missing_agent_and_unfit_vectors_are_refused(
     tenant: Tenant, mind: Agent, foreign_mind: Agent
 ) -> None:
     bell = fact("The bell rings.")
@@ -199,9 +199,7 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
     assert counts == [7, 7]
 
 
-def test_writers_of_the_same_agents_in_different_orders_do_not_deadlock(
-    tenant: Tenant, mind: Agent, other_mind: Agent
-) -> None:
+def test_writers_of_the_same_agents_do_not_deadlock(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
     said = [fact(f"Buoy {number} is red.") for number in range(6)]
 
     def run(number: int) -> int:
@@ -223,7 +221,7 @@ def test_writers_of_the_same_agents_in_different_orders_do_not_deadlock(
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("filled", [False, True])
-def test_placed_in_steps_and_written_at_once_is_the_same_as_stored_one_by_one(
+def test_placing_in_steps_equals_storing_one_by_one(
     tenant: Tenant, server: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, seed: int, filled: bool
 ) -> None:
     monkeypatch.setattr(appraisal, "_later", lambda ttl: LATER + ttl)

@@ -1,4 +1,4 @@
-"""Scenarios of remembering, chosen by chance, and all that they leave of an agent's mind, comparable with another's."""
+"""Random scenarios of storing memories, and comparable dumps of the resulting minds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An embedder that fails is asked ever more rarely, but never given up."""
+"""A failing embedder is asked ever more rarely, but never given up."""
 
 from __future__ import annotations
 

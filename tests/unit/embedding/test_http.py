@@ -1,4 +1,4 @@
-"""Embedding over HTTP: what is sent, what is believed, and what each failure becomes."""
+"""Embedding over HTTP: the request, the checks of the response, and the error for each failure."""
 
 from __future__ import annotations
 

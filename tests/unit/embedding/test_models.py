@@ -1,4 +1,4 @@
-"""Which vectors can be compared: a name and a length, neither of them nonsense."""
+"""Embedding models are comparable by name and length, both of them valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an embedder gives is checked, and the fake behaves like one."""
+"""Vectors of an embedder are checked, and the fake behaves like one."""
 
 from __future__ import annotations
 

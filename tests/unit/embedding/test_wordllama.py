@@ -1,4 +1,4 @@
-"""The embedder that comes in the box: nothing is fetched, nothing else is disturbed."""
+"""The built-in embedder: no download, no side effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Activation: how what is in mind fades, and how far what was recalled spreads."""
+"""Activation: its decay, and its spread from recalled memories."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ def test_many_levels_fade_as_each_does(each: list[tuple[float, timedelta]], half
         np.array([level for level, _ in each]), np.array(elapsed, dtype=np.int64), half_life
     ).tolist()
     one_by_one = [level_after(level, since, half_life) for level, since in each]
-    for many, one in zip(left, one_by_one, strict=True):
-        assert many == pytest.approx(one) or (many == 0 and one <= FLOOR)
+    for many, single in zip(left, one_by_one, strict=True):
+        assert many == pytest.approx(single) or (many == 0 and single <= FLOOR)
 
 
 def test_nothing_is_left_when_it_has_faded() -> None:
     assert level_after(CAP, fades_within(HOUR), HOUR) == pytest.approx(FLOOR)
 
 
-def test_the_best_of_what_was_recalled_is_wholly_present_and_the_others_by_their_share() -> None:
+def test_the_best_recalled_memory_is_fully_activated() -> None:
     assert sources({IDS[0]: 2.0, IDS[1]: 0.5, IDS[2]: -1.0}) == {IDS[0]: 1.0, IDS[1]: 0.25, IDS[2]: 0.0}
     assert sources({IDS[0]: 0.0, IDS[1]: 0.0}) == {IDS[0]: 1.0, IDS[1]: 1.0}
     assert sources({}) == {}
@@ -80,4 +80,4 @@ def test_what_spreads_is_bounded_and_takes_nothing_away(
 ) -> None:
     found = spread(levels, neighborhoods)
     assert all(FLOOR <= level <= CAP for level in found.values())
-    assert all(found[each] >= level for each, level in levels.items() if level >= FLOOR)
+    assert all(found[memory_id] >= level for memory_id, level in levels.items() if level >= FLOOR)

@@ -1,4 +1,4 @@
-"""What is held for a while, and what of it is worth keeping."""
+"""Buffer items, and the rule that promotes them."""
 
 from __future__ import annotations
 

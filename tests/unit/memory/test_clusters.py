@@ -1,4 +1,4 @@
-"""Clusters: which memories make a theme, whatever the embedder, in whatever order they come."""
+"""Clusters form whatever the embedder, and whatever the order of the memories."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from arbor.memory.cluster_order import arrange
 from arbor.memory.clusters import (
     LEAST_COSINE,
     MOST_EACH,
+    ClusterValue,
     Cosines,
     Felt,
     Resonance,
-    Theme,
     Vectors,
     assign,
     centroid_of,
@@ -46,8 +46,8 @@ def minds(seed: int, *, groups: int = 4, each: int = 5, others: int = 15, width:
     return check_vectors(rows)
 
 
-def grouping(themes: list[Theme]) -> set[frozenset[UUID]]:
-    return {frozenset(theme.members) for theme in themes}
+def grouping(themes: list[ClusterValue]) -> set[frozenset[UUID]]:
+    return {frozenset(cluster.members) for cluster in themes}
 
 
 # --- Nearness ----------------------------------------------------------------------------------------
@@ -134,22 +134,22 @@ def test_the_same_memories_make_the_same_themes_in_any_order(seed: int) -> None:
     rows = minds(seed)
     ids = IDS[: len(rows)]
     order = np.random.default_rng(seed).permutation(len(rows))
-    assert grouping(arrange([ids[each] for each in order], rows[order], [])) == grouping(
+    assert grouping(arrange([ids[place] for place in order], rows[order], [])) == grouping(
         arrange(ids, rows, [])
     )
 
 
 @given(st.integers(0, 300))
-def test_themes_have_three_members_or_more_and_memories_three_themes_or_fewer(seed: int) -> None:
+def test_clusters_have_three_members_or_more(seed: int) -> None:
     rows = minds(seed, groups=6, each=4, width=12)
     themes = arrange(IDS[: len(rows)], rows, [])
     count: dict[UUID, int] = {}
-    for theme in themes:
-        assert len(theme.members) >= 3
-        assert all(0 < strength <= 1 for strength in theme.members.values())
-        assert theme.centroid is not None
-        assert np.linalg.norm(theme.centroid) == pytest.approx(1, abs=1e-5)
-        for memory_id in theme.members:
+    for cluster in themes:
+        assert len(cluster.members) >= 3
+        assert all(0 < strength <= 1 for strength in cluster.members.values())
+        assert cluster.centroid is not None
+        assert np.linalg.norm(cluster.centroid) == pytest.approx(1, abs=1e-5)
+        for memory_id in cluster.members:
             count[memory_id] = count.get(memory_id, 0) + 1
     assert all(number <= MOST_EACH for number in count.values())
 
@@ -166,40 +166,41 @@ def test_themes_in_order_stay_as_they_are(seed: int) -> None:
     ids = IDS[: len(rows)]
     first = arrange(ids, rows, [])
     standing = [
-        Theme(id=IDS[300 + place], centroid=None, members=theme.members) for place, theme in enumerate(first)
+        ClusterValue(id=IDS[300 + place], centroid=None, members=cluster.members)
+        for place, cluster in enumerate(first)
     ]
     again = arrange(ids, rows, standing)
     assert grouping(again) == grouping(first)
-    assert [theme.id for theme in again] == [theme.id for theme in standing]
+    assert [cluster.id for cluster in again] == [cluster.id for cluster in standing]
 
 
-def test_two_themes_about_one_thing_become_the_larger_or_the_one_that_was_named() -> None:
+def test_two_near_clusters_become_the_larger_or_named_one() -> None:
     rows = minds(1)
     ids = IDS[: len(rows)]
 
-    def standing(*, named: bool) -> list[Theme]:
+    def standing(*, named: bool) -> list[ClusterValue]:
         return [
-            Theme(id=IDS[300], centroid=None, members=dict.fromkeys(ids[:3], 0.9)),
-            Theme(id=IDS[301], centroid=None, members=dict.fromkeys(ids[3:5], 0.9), named=named),
+            ClusterValue(id=IDS[300], centroid=None, members=dict.fromkeys(ids[:3], 0.9)),
+            ClusterValue(id=IDS[301], centroid=None, members=dict.fromkeys(ids[3:5], 0.9), named=named),
         ]
 
-    def kept(themes: list[Theme]) -> list[UUID | None]:
-        return [theme.id for theme in themes if ids[0] in theme.members]
+    def kept(themes: list[ClusterValue]) -> list[UUID | None]:
+        return [cluster.id for cluster in themes if ids[0] in cluster.members]
 
     assert kept(arrange(ids, rows, standing(named=False))) == [IDS[300]]
     assert kept(arrange(ids, rows, standing(named=True))) == [IDS[301]]
 
 
-def test_a_theme_whose_members_are_gone_dissolves_and_a_named_one_stays_while_it_has_one() -> None:
+def test_a_cluster_without_members_dissolves() -> None:
     rows = minds(1)
     ids = IDS[: len(rows)]
     alone = dict.fromkeys(ids[20:21], 1.0)
     standing = [
-        Theme(id=IDS[300], centroid=rows[0], members=dict.fromkeys(IDS[200:210], 1.0)),
-        Theme(id=IDS[301], centroid=None, members=alone),
-        Theme(id=IDS[302], centroid=None, members=dict.fromkeys(ids[21:22], 1.0), named=True),
+        ClusterValue(id=IDS[300], centroid=rows[0], members=dict.fromkeys(IDS[200:210], 1.0)),
+        ClusterValue(id=IDS[301], centroid=None, members=alone),
+        ClusterValue(id=IDS[302], centroid=None, members=dict.fromkeys(ids[21:22], 1.0), named=True),
     ]
-    assert [theme.id for theme in arrange(ids, rows, standing) if theme.id] == [IDS[302]]
+    assert [cluster.id for cluster in arrange(ids, rows, standing) if cluster.id] == [IDS[302]]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -222,7 +223,7 @@ def test_ids_and_vectors_that_do_not_fit_are_refused() -> None:
 # --- Feeling and words -------------------------------------------------------------------------------
 
 
-def test_a_theme_feels_as_its_members_do_and_weighs_what_belongs_to_it_most() -> None:
+def test_a_cluster_has_the_feeling_of_its_members() -> None:
     found = feeling_of(
         [Felt(strength=0.9, valence=-0.6, importance=1.0), Felt(strength=0.3, valence=0.2, importance=0.0)]
     )
@@ -230,7 +231,7 @@ def test_a_theme_feels_as_its_members_do_and_weighs_what_belongs_to_it_most() ->
     assert feeling_of([]).importance == 0
 
 
-def test_keywords_are_readable_words_that_are_usual_here_and_rare_elsewhere() -> None:
+def test_keywords_are_usual_here_and_rare_elsewhere() -> None:
     texts = ["She was baking bread, and it smelled.", "We bake on Sundays.", "Baking bread, we talked."]
     df = {term_index(term_of(word)): count for word, count in (("bake", 3), ("bread", 2), ("talked", 90))}
     assert keywords(texts, df, 100) == ("baking", "bread")
@@ -262,7 +263,7 @@ def test_keywords_never_fail_and_are_few(texts: list[str], documents: int) -> No
         (0.70, 0.69, False),
     ],
 )
-def test_a_theme_is_on_the_tip_of_the_tongue_when_it_resonates_and_no_memory_is_clear(
+def test_a_resonant_cluster_without_clear_memory_is_partial(
     centre: float, best_memory: float, partial: bool
 ) -> None:
     cosines = Cosines(mean=0.1, deviation=0.1)
@@ -270,10 +271,10 @@ def test_a_theme_is_on_the_tip_of_the_tongue_when_it_resonates_and_no_memory_is_
     assert bool(found) is partial
 
 
-def test_of_many_themes_the_nearest_three_are_on_the_tip_of_the_tongue() -> None:
+def test_the_nearest_three_clusters_are_partially_recalled() -> None:
     themes = [Resonance(id=IDS[place], centre=0.45 + place / 100, best_memory=0.3) for place in range(6)]
     found = tip_of_tongue(themes, Cosines(mean=0.1, deviation=0.1))
-    assert [each.id for each in found] == [IDS[5], IDS[4], IDS[3]]
+    assert [resonance.id for resonance in found] == [IDS[5], IDS[4], IDS[3]]
 
 
 # --- Relations ---------------------------------------------------------------------------------------
@@ -285,7 +286,7 @@ def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> 
     return Placed(
         id=IDS[300 + place],
         centroid=check_vectors([centre])[0],
-        members=frozenset(IDS[each] for each in members),
+        members=frozenset(IDS[place] for place in members),
         began=NOON + timedelta(days=day),
         ended=NOON + timedelta(days=day + 5),
     )
@@ -293,12 +294,12 @@ def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> 
 
 def shown(links: list[Link]) -> set[tuple[int, str, int, float]]:
     return {
-        (each.source.int - 300, each.link.value, each.target.int - 300, round(each.strength, 3))
-        for each in links
+        (link.source.int - 300, link.link.value, link.target.int - 300, round(link.strength, 3))
+        for link in links
     }
 
 
-def test_themes_overlap_by_shared_members_resemble_by_their_centres_and_evolve_in_time() -> None:
+def test_clusters_overlap_resemble_and_evolve() -> None:
     themes = [
         placed(0, range(10), [1, 0.1], day=0),
         placed(1, range(8, 16), [1, 0.2], day=30),
@@ -335,7 +336,7 @@ def test_of_many_links_of_one_kind_the_strongest_stay() -> None:
     themes = [placed(place, range(10), [1, place / 100]) for place in range(15)]
     links = relate(themes, [], near=2.0)
     assert len(links) == 150
-    assert {each.link for each in links} == {ClusterLink.OVERLAPS}
+    assert {link.link for link in links} == {ClusterLink.OVERLAPS}
 
 
 def test_the_middle_half_leaves_out_the_first_and_the_last() -> None:

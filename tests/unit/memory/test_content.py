@@ -1,4 +1,4 @@
-"""A memory's text is kept exactly or refused, and its hash forgives what a reader would not see."""
+"""A memory's text is stored exactly or refused, and its hash ignores invisible differences."""
 
 from __future__ import annotations
 

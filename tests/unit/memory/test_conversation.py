@@ -1,4 +1,4 @@
-"""Conversations of three formats are read turn by turn; what is wrong is listed, and stops nothing."""
+"""Conversations of three formats are read turn by turn; problems are listed, and stop nothing."""
 
 from __future__ import annotations
 

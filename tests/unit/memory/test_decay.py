@@ -1,4 +1,4 @@
-"""Memories fade with time, never below nothing and never above what they were."""
+"""Importance decays with time, never below 0 and never above the original."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each type of memory has beside its text."""
+"""The details of each memory type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which texts may stand for each other."""
+"""Texts that count as duplicates."""
 
 from __future__ import annotations
 

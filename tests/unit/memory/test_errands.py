@@ -1,4 +1,4 @@
-"""Prompts of maintenance are bounded and mark what others said; replies are read leniently, and never guessed."""
+"""Prompts of maintenance calls are bounded and mark quoted texts; replies are parsed leniently, never guessed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_asking_again_does_not_grow_with_each_time() -> None:
     request = _request("The keel is laid.")
     once = asked_again(request, reply="no" * 9_000, fault="it is no JSON")
     twice = asked_again(once, reply="", fault="it is empty")
-    assert [len(each.messages) for each in (request, once, twice)] == [1, 3, 3]
+    assert [len(case.messages) for case in (request, once, twice)] == [1, 3, 3]
     assert twice.messages[0] == request.messages[0]
     assert twice.messages[1].content == "(nothing)"
     assert "it is empty" in twice.messages[2].content
@@ -123,7 +123,7 @@ def test_what_is_no_summary_is_not_taken_for_one(reply: str, fault: str) -> None
 
 def _named(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
     read = read_concepts(json.dumps(reply), count=count)
-    return {place: [tuple(each) for each in concepts] for place, concepts in read.by_place.items()}
+    return {place: [tuple(concept) for concept in concepts] for place, concepts in read.by_place.items()}
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_of_too_many_concepts_the_first_are_taken() -> None:
     assert [name for name, _ in found[0]] == list("abcdefghij")[:MAX_CONCEPTS]
 
 
-def test_a_name_that_no_concept_can_have_is_dropped_with_its_reason_and_the_others_are_taken() -> None:
+def test_an_invalid_concept_name_is_dropped_with_its_reason() -> None:
     names = ["…", "\ufdfa" * 10, "ship", "SHIP", *"defgh"]
     entries = [{"n": 1, "concepts": names}, {"n": 2, "concepts": 5}, {"n": 1, "concepts": []}, {"n": 7}]
     found, dropped = read_concepts(json.dumps({"memories": entries}), count=2)
-    assert [each.name for each in found[0]] == ["ship", "d", "e", "f", "g"]
+    assert [concept.name for concept in found[0]] == ["ship", "d", "e", "f", "g"]
     nameless, folded, above, no_list, second, nobody = dropped
     assert nameless.startswith("memory 1: '\\u2026': a concept's name has")
     assert "folded it has" in folded
@@ -199,7 +199,10 @@ def test_rubbish_is_refused_or_read_within_bounds(text: str) -> None:
     for reply in (text, f'{{"memories": [{{"n": 1, "concepts": {json.dumps([text])}}}]}}'):
         try:
             for concepts in read_concepts(reply, count=2).by_place.values():
-                assert all(0 < len(each.name) <= NAME_LENGTH and 0 <= each.strength <= 1 for each in concepts)
+                assert all(
+                    0 < len(concept.name) <= NAME_LENGTH and 0 <= concept.strength <= 1
+                    for concept in concepts
+                )
         except ReplyInvalid:
             pass
 

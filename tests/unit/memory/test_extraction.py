@@ -1,4 +1,4 @@
-"""Concepts by rule: names, phrases, words that come again; never what says nothing."""
+"""Concepts by rule: names, phrases and repeated words; never stop words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, READ_CHARACTERS, 
     ],
 )
 def test_what_a_text_is_about(text: str, names: set[str]) -> None:
-    found = {each.name for each in concepts_in(text)}
+    found = {concept.name for concept in concepts_in(text)}
     assert found >= names
     assert bool(found) == bool(names)
 
@@ -61,7 +61,7 @@ def test_what_a_text_is_about(text: str, names: set[str]) -> None:
     ],
 )
 def test_boats_and_a_boat_are_one_idea(text: str, name: str) -> None:
-    assert [each.name for each in concepts_in(f"We saw the {text}.")] == [name]
+    assert [concept.name for concept in concepts_in(f"We saw the {text}.")] == [name]
 
 
 @pytest.mark.parametrize(
@@ -77,38 +77,38 @@ def test_boats_and_a_boat_are_one_idea(text: str, name: str) -> None:
     ],
 )
 def test_verbs_words_without_a_meaning_and_cut_words_are_no_ideas(text: str, names: set[str]) -> None:
-    assert {each.name for each in concepts_in(text)} == names
+    assert {concept.name for concept in concepts_in(text)} == names
 
 
-def test_the_word_at_which_reading_ends_is_no_idea_for_it_may_be_cut() -> None:
+def test_the_last_word_read_is_no_concept() -> None:
     text = "so " * (READ_CHARACTERS // 3) + "harbour"
     assert concepts_in(text[: READ_CHARACTERS + 2]) == ()
-    assert [each.name for each in concepts_in("We saw the harbour")] == ["harbour"]
+    assert [concept.name for concept in concepts_in("We saw the harbour")] == ["harbour"]
 
 
 @pytest.mark.parametrize("space", [" ", "\n", "\t", "\u2003"])
 def test_a_long_text_is_read_whatever_parts_its_words(space: str) -> None:
     text = space.join(["harbour", *["so"] * READ_CHARACTERS])
-    assert [each.name for each in concepts_in(text)] == ["harbour"]
+    assert [concept.name for concept in concepts_in(text)] == ["harbour"]
 
 
 @pytest.mark.parametrize("after", ["", " so", "\nso"])
 def test_the_last_word_that_is_read_whole_counts(after: str) -> None:
     text = ("so " * READ_CHARACTERS)[: READ_CHARACTERS - 8] + " harbour"
-    assert [each.name for each in concepts_in(text + after)] == ["harbour"]
+    assert [concept.name for concept in concepts_in(text + after)] == ["harbour"]
 
 
 def test_a_text_without_any_white_space_is_read_as_far_as_reading_goes() -> None:
     text = "harbour/" + "so/" * READ_CHARACTERS
-    assert [each.name for each in concepts_in(text)] == ["harbour"]
+    assert [concept.name for concept in concepts_in(text)] == ["harbour"]
 
 
-def test_links_and_cut_words_are_looked_for_once_in_a_long_run_without_white_space() -> None:
+def test_long_runs_without_white_space_are_read_once() -> None:
     run = "so-" * (READ_CHARACTERS // 3)
     patterns = (extraction._LINK, extraction._CUT)
 
     def seconds(text: str) -> float:
-        return min(timeit.repeat(lambda: [each.sub("", text) for each in patterns], number=1, repeat=5))
+        return min(timeit.repeat(lambda: [pattern.sub("", text) for pattern in patterns], number=1, repeat=5))
 
     # Twenty times the text would take four hundred times as long if each character began a search of its own.
     assert seconds(run * 20) < 100 * seconds(run)
@@ -116,30 +116,31 @@ def test_links_and_cut_words_are_looked_for_once_in_a_long_run_without_white_spa
 
 def test_names_are_surer_than_phrases_and_those_than_words() -> None:
     strengths = {
-        each.name: each.strength for each in concepts_in("Near Lisbon the coral reef shelters a squid.")
+        concept.name: concept.strength
+        for concept in concepts_in("Near Lisbon the coral reef shelters a squid.")
     }
     assert strengths["Lisbon"] > strengths["coral reef shelter"] > strengths["squid"] > 0
 
 
 def test_a_word_of_a_phrase_is_a_concept_beside_it_only_if_it_comes_again() -> None:
     once, again = "The coral reef was grey.", "The coral reef was grey, and the reef was steep."
-    assert "reef" not in {each.name for each in concepts_in(once)}
-    assert "reef" in {each.name for each in concepts_in(again)}
+    assert "reef" not in {concept.name for concept in concepts_in(once)}
+    assert "reef" in {concept.name for concept in concepts_in(again)}
 
 
 @given(st.text(max_size=600))
 def test_any_text_gives_few_short_storable_names_once_each(text: str) -> None:
     found = concepts_in(text)
     assert len(found) <= MAX_CONCEPTS
-    assert all(0 < each.strength <= 1 and 0 < len(each.name) <= NAME_LENGTH for each in found)
-    keys = [concept_key(each.name) for each in found]
+    assert all(0 < concept.strength <= 1 and 0 < len(concept.name) <= NAME_LENGTH for concept in found)
+    keys = [concept_key(concept.name) for concept in found]
     assert len(set(keys)) == len(keys)
-    assert list(found) == sorted(found, key=lambda each: -each.strength)
+    assert list(found) == sorted(found, key=lambda concept: -concept.strength)
     assert found == concepts_in(text)
 
 
 def test_a_word_that_grows_too_long_when_it_is_folded_is_no_concept() -> None:
     assert "\ufdfa" * 10 not in {
-        each.name for each in concepts_in(f"The harbour {chr(0xFDFA) * 10} harbour.")
+        concept.name for concept in concepts_in(f"The harbour {chr(0xFDFA) * 10} harbour.")
     }
-    assert "harbour" in {each.name for each in concepts_in(f"The harbour {chr(0xFDFA) * 10} harbour.")}
+    assert "harbour" in {concept.name for concept in concepts_in(f"The harbour {chr(0xFDFA) * 10} harbour.")}

@@ -1,4 +1,4 @@
-"""What a recall may be narrowed to, and what is refused."""
+"""Filters of a recall, and refused values."""
 
 from __future__ import annotations
 

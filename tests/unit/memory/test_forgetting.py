@@ -1,4 +1,4 @@
-"""What is let go: never what is protected, more with time, less with use, and nothing because a clock jumped back."""
+"""Forgetting spares protected memories, takes more with time, less with use, and survives a clock that jumps back."""
 
 from __future__ import annotations
 
@@ -115,9 +115,7 @@ def test_what_is_protected_goes_by_no_rule_but_its_own_date(memory: Held, later:
 
 
 @given(memory=memories(), back=AGES)
-def test_a_clock_that_jumps_back_lets_nothing_go_that_would_have_stayed(
-    memory: Held, back: timedelta
-) -> None:
+def test_a_clock_that_jumps_back_forgets_nothing_more(memory: Held, back: timedelta) -> None:
     if not forget(memory, now=NOON, policy=POLICY).archives:
         assert not forget(memory, now=NOON - back, policy=POLICY).archives
 

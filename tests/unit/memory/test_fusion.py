@@ -136,7 +136,7 @@ def test_what_was_recalled_lately_has_not_faded() -> None:
     assert found[3].terms.recency == pytest.approx(0.05 * math.exp(-1))
 
 
-def test_what_fits_lends_along_its_neighborhood_and_the_most_that_is_lent_counts() -> None:
+def test_the_highest_association_counts() -> None:
     fits, other, plain = {"words": 0.8}, {"words": 0.4}, {}
     found = ranked(some(fits, other, plain, {}), ties=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)])
     assert found[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
@@ -300,7 +300,7 @@ def test_the_last_place_of_one_session_is_not_beside_the_first_of_another() -> N
 
 
 @given(
-    candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda each: each.id),
+    candidates=st.lists(CANDIDATES, min_size=1, max_size=12, unique_by=lambda candidate: candidate.id),
     ties=st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.floats(0, 1)), max_size=30),
     background=BACKGROUNDS,
     mood=st.none() | st.floats(-1, 1),
@@ -319,7 +319,7 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
         places = {old: new for new, old in enumerate(order)}
         moved = [(places[lender], places[borrower], share) for lender, borrower, share in links]
         found = rank(
-            Candidates.of([candidates[each] for each in order]),
+            Candidates.of([candidates[place] for place in order]),
             reading=READING,
             background=background,
             now=NOW,
@@ -327,31 +327,31 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
             links=Links.of(moved),
             mood=mood,
         )
-        return {each.id: each.terms.as_dict() for each in found}
+        return {memory.id: memory.terms.as_dict() for memory in found}
 
     order = list(range(len(candidates)))
     found = terms(order, ties)
     assert terms(data.draw(st.permutations(order)), data.draw(st.permutations(ties))) == found
     most_fit = DEFAULT_WEIGHTS.words + DEFAULT_WEIGHTS.meaning
-    for each in found.values():
+    for components in found.values():
         for name in ("association", "episode"):
-            assert 0 <= each[name] <= getattr(DEFAULT_WEIGHTS, name) * most_fit + 1e-12
+            assert 0 <= components[name] <= getattr(DEFAULT_WEIGHTS, name) * most_fit + 1e-12
         for name in ("activation", "mood", "importance", "recency"):
-            assert 0 <= each[name] <= getattr(DEFAULT_WEIGHTS, name) + 1e-12
-        assert not any(math.isnan(value) for value in each.values())
+            assert 0 <= components[name] <= getattr(DEFAULT_WEIGHTS, name) + 1e-12
+        assert not any(math.isnan(value) for value in components.values())
 
 
 @given(ids=st.lists(st.sampled_from([UUID(int=0), UUID(int=5), UUID(int=2**70)]), min_size=1, max_size=9))
 def test_the_same_id_has_the_same_number_and_none_has_none(ids: list[UUID]) -> None:
     numbers = id_numbers(halves(ids)).tolist()
-    assert [number == -1 for number in numbers] == [each == UUID(int=0) for each in ids]
+    assert [number == -1 for number in numbers] == [memory_id == UUID(int=0) for memory_id in ids]
     assert len(set(zip(ids, numbers, strict=True))) == len(set(ids)) == len(set(numbers))
 
 
 @given(ids=st.lists(st.uuids(), max_size=20))
 def test_ids_keep_their_order_in_halves(ids: list[UUID]) -> None:
     assert whole(halves(ids)) == ids
-    assert sorted(map(tuple, halves(ids).tolist())) == [tuple(each) for each in halves(sorted(ids)).tolist()]
+    assert sorted(map(tuple, halves(ids).tolist())) == [tuple(row) for row in halves(sorted(ids)).tolist()]
 
 
 def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
@@ -376,14 +376,14 @@ def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
         assert limit <= len(places) < 199
         for _ in range(20):
             used = [
-                each._replace(
+                memory._replace(
                     uses=chance.choice([0, 1, 10**6]),
                     last_access_at=chance.choice(
                         [None, NOW, NOW - timedelta(days=30), NOW + timedelta(days=9)]
                     ),
                     level=chance.choice([0.0, 0.5, 1.0]),
                 )
-                for each in bare
+                for memory in bare
             ]
             best = rank(Candidates.of(used), reading=reading, background=BACKGROUND, now=NOW, limit=limit)
             assert {place.index for place in best} <= set(places.tolist())

@@ -1,4 +1,4 @@
-"""From where a figure is a person's matter."""
+"""Limits from which a metric needs a person."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_job_is_late_after_three_periods_and_dead_after_ten(
     assert judge_job(period_s=60, since_success_s=since_success, since_first_s=since_first) is state
 
 
-def test_a_run_of_which_steps_failed_is_told_and_hides_nothing_worse() -> None:
+def test_a_run_with_failed_steps_is_reported() -> None:
     late = {"period_s": 60, "since_first_s": 9999}
     assert judge_job(**late, since_success_s=0, failed=1) is State.WARN
     assert judge_job(**late, since_success_s=9999, failed=1) is State.CRITICAL

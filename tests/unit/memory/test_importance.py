@@ -1,4 +1,4 @@
-"""What a text is worth when it is stored, and as what it is kept."""
+"""The importance and retention of a text when it is stored."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_only_someone_who_has_spoken_is_named_by_a_query() -> None:
     assert named_speakers(terms, df) == {"melanie"}
 
 
-def test_a_name_that_is_a_stop_word_is_looked_up_where_it_is_written_as_a_name() -> None:
+def test_a_capitalized_stop_word_is_looked_up_as_a_name() -> None:
     assert speaker_index("will") in looked_up(query_terms("What does Will's dog eat?"))
     assert speaker_index("will") not in looked_up(query_terms("what will the dog eat?"))
     assert 0 not in looked_up(query_terms("What does Will's dog eat?"))
@@ -177,7 +177,7 @@ def test_stored_vectors_are_within_what_the_database_takes(text: str, speaker: s
     query=TEXTS,
     drift=st.integers(-3, 3),
 )
-def test_scores_stay_from_nothing_to_one_even_when_the_statistics_have_drifted(
+def test_scores_stay_within_0_and_1_with_drifted_statistics(
     texts: list[tuple[str, str]], query: str, drift: int
 ) -> None:
     memories = [document_vector(text, speaker=speaker) for text, speaker in texts]

@@ -1,4 +1,4 @@
-"""Settings of maintenance that make no sense are refused at the start, with what would be right."""
+"""Invalid settings of maintenance are refused at the start, with the valid range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two details come to."""
+"""The merged details of two memories."""
 
 from __future__ import annotations
 

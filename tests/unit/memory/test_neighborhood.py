@@ -52,10 +52,12 @@ def test_a_neighborhood_holds_the_heaviest_in_order(
     everyone = {*hops, *similar, *beside}
     assert len(found) == min(KEPT, len(everyone))
     assert list(found.values()) == sorted(found.values(), reverse=True)
-    assert all(0 < each <= HIGHEST for each in found.values())
+    assert all(0 < weight <= HIGHEST for weight in found.values())
     left_out = everyone - set(found)
-    for each in left_out:
-        worth = weight(hops=hops.get(each), similarity=similar.get(each), beside=each in beside)
+    for memory_id in left_out:
+        worth = weight(
+            hops=hops.get(memory_id), similarity=similar.get(memory_id), beside=memory_id in beside
+        )
         assert worth <= min(found.values())
         assert not accepts(found.values(), worth)
 
@@ -81,11 +83,11 @@ def test_the_nearest_are_those_of_brute_force_whatever_the_blocks(
     for start in range(0, count, block):
         search.look_at(IDS[start : min(start + block, count)], vectors[start : start + block])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    for place, each in enumerate(asked):
+    for place, memory_id in enumerate(asked):
         cosines = np.round(unit @ unit[place], 4)
         others = sorted((-float(cosines[other]), IDS[other]) for other in range(count) if other != place)
-        found = search.found()[each]
-        assert each not in found
+        found = search.found()[memory_id]
+        assert memory_id not in found
         assert list(found.values()) == pytest.approx([-cosine for cosine, _ in others[:kept]], abs=2e-4)
 
 

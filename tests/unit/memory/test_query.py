@@ -1,4 +1,4 @@
-"""A query is read once: what to embed, which words count, who and when is meant."""
+"""A query is parsed once: text to embed, words, speaker and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recall's request says what can be answered, or is refused."""
+"""A recall request is valid, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which memories form an episode."""
+"""Memories that form an episode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MINUTES = st.lists(st.integers(0, 600), min_size=1, max_size=30)
 
 
 def moments(*minutes: int) -> list[tuple[datetime, int]]:
-    return [(NOON + timedelta(minutes=each), 0) for each in minutes]
+    return [(NOON + timedelta(minutes=minute), 0) for minute in minutes]
 
 
 def a_section(number: int, first: int, last: int, *, size: int = 2, is_open: bool = False) -> Section:
@@ -30,10 +30,10 @@ def partition(minutes: list[int], found: Segmented) -> set[frozenset[int]]:
     groups = defaultdict(set)
     for minute, (section, _) in zip(minutes, found.places, strict=True):
         groups[section].add(minute)
-    return {frozenset(each) for each in groups.values()}
+    return {frozenset(group) for group in groups.values()}
 
 
-def test_half_an_hour_of_silence_is_still_one_episode_and_a_minute_more_is_two() -> None:
+def test_half_an_hour_is_one_episode_and_a_minute_more_is_two() -> None:
     assert partition([0, 30, 61], segment(moments(0, 30, 61), [])) == {frozenset({0, 30}), frozenset({61})}
 
 
@@ -46,15 +46,18 @@ def test_a_later_moment_joins_the_open_episode_and_takes_the_next_place() -> Non
 
 def test_a_new_episode_closes_the_former() -> None:
     found = segment(moments(100), [a_section(1, 0, 10, is_open=True)])
-    assert [(each.id == UUID(int=1), each.open) for each in found.changed] == [(True, False), (False, True)]
+    assert [(section.id == UUID(int=1), section.open) for section in found.changed] == [
+        (True, False),
+        (False, True),
+    ]
     assert found.joined == {found.places[0][0]}
 
 
-def test_an_earlier_moment_joins_the_earlier_episode_and_leaves_the_open_one_open() -> None:
+def test_an_earlier_moment_joins_the_earlier_episode() -> None:
     earlier, latest = a_section(1, 0, 10), a_section(2, 100, 110, is_open=True)
     found = segment(moments(20), [earlier, latest])
     assert found.places == ((UUID(int=1), 3),)
-    assert [each.id for each in found.changed] == [UUID(int=1)]
+    assert [section.id for section in found.changed] == [UUID(int=1)]
     assert not found.changed[0].open
 
 
@@ -64,7 +67,7 @@ def test_a_moment_before_all_others_begins_an_episode_that_is_over() -> None:
     assert (changed.id, changed.open) == (found.places[0][0], False)
 
 
-def test_a_moment_between_two_episodes_joins_the_nearer_one_and_merges_none() -> None:
+def test_a_moment_between_episodes_joins_the_nearer() -> None:
     found = segment(moments(35), [a_section(1, 0, 10), a_section(2, 50, 60)])
     assert found.places == ((UUID(int=2), 3),)
 
@@ -77,7 +80,7 @@ def test_an_episode_that_was_closed_too_soon_goes_on() -> None:
 
 def test_one_that_is_before_another_that_is_closed_stays_closed() -> None:
     found = segment(moments(25), [a_section(1, 0, 10), a_section(2, 90, 95)])
-    assert [(each.id, each.open) for each in found.changed] == [(UUID(int=1), False)]
+    assert [(section.id, section.open) for section in found.changed] == [(UUID(int=1), False)]
 
 
 def test_moments_at_one_time_are_ordered_by_their_position() -> None:
@@ -105,7 +108,7 @@ def test_any_order_of_storing_gives_the_same_episodes(minutes: list[int], chance
 
 @given(MINUTES)
 def test_episodes_have_no_gap_within_and_one_between_them(minutes: list[int]) -> None:
-    groups = sorted(sorted(each) for each in partition(minutes, segment(moments(*minutes), [])))
+    groups = sorted(sorted(group) for group in partition(minutes, segment(moments(*minutes), [])))
     limit = DEFAULT_GAP.total_seconds() / 60
     for group in groups:
         assert all(later - earlier <= limit for earlier, later in pairwise(group))
@@ -113,17 +116,17 @@ def test_episodes_have_no_gap_within_and_one_between_them(minutes: list[int]) ->
 
 
 @given(st.lists(MINUTES, min_size=1, max_size=6))
-def test_across_batches_one_episode_is_open_at_most_and_places_are_unique(batches: list[list[int]]) -> None:
+def test_one_episode_at_most_is_open_across_batches(batches: list[list[int]]) -> None:
     sections: dict[UUID, Section] = {}
     places: list[tuple[UUID, int]] = []
     for batch in batches:
         found = segment(moments(*batch), list(sections.values()))
-        sections |= {each.id: each for each in found.changed}
+        sections |= {section.id: section for section in found.changed}
         places += found.places
     assert len(set(places)) == len(places)
-    opened = [each for each in sections.values() if each.open]
+    opened = [section for section in sections.values() if section.open]
     assert len(opened) == 1
-    assert opened[0].last_at == max(each.last_at for each in sections.values())
+    assert opened[0].last_at == max(section.last_at for section in sections.values())
     for section in sections.values():
         assert section.size == sum(1 for place in places if place[0] == section.id)
         assert section.started_at <= section.last_at

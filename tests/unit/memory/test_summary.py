@@ -1,4 +1,4 @@
-"""Summaries by rule: bounded, made of what was said, in its order."""
+"""Summaries by rule: bounded, made of original sentences in their order."""
 
 from __future__ import annotations
 

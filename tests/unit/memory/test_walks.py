@@ -1,4 +1,4 @@
-"""Walks: their limits, and the paths that are made of their steps."""
+"""Traversals: their limits, and the paths made of their steps."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ def test_every_path_is_made_of_edges_that_exist_and_is_as_long_as_the_node_is_fa
 ) -> None:
     levels, far = levels_of(drawn, start)
     found = unfold(NODES[start], levels)
-    assert {each.node for each in found} == {NODES[each] for each in far if each != start}
+    assert {reached.node for reached in found} == {NODES[place] for place in far if place != start}
     ties = {(NODES[source], NODES[target], relation) for source, target, relation in drawn}
-    for each in found:
-        assert each.hops == far[NODES.index(each.node)]
+    for reached in found:
+        assert reached.hops == far[NODES.index(reached.node)]
         at = NODES[start]
-        for tie in each.path:
+        for tie in reached.path:
             assert (tie.source, tie.target, tie.relation) in ties
             assert at in (tie.source, tie.target)
             at = tie.target if tie.source == at else tie.source
-        assert at == each.node
-    assert [each.hops for each in found] == sorted(each.hops for each in found)
+        assert at == reached.node
+    assert [reached.hops for reached in found] == sorted(reached.hops for reached in found)
 
 
 def test_an_edge_walked_backwards_keeps_its_direction() -> None:

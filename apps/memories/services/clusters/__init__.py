@@ -1,1 +1,1 @@
-"""Order the memories of an agent by clusters, and name them."""
+"""Assign memories to clusters, recluster minds, and name clusters."""

@@ -1,4 +1,4 @@
-"""Clusters: one memory assigned, one cluster computed anew, what they hold and how they bear on one another."""
+"""Operations on one cluster: assign a memory, recalculate, name, and list members and related clusters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ORDER BY strength DESC, cluster_id
 _CLUSTER = """
 SELECT agent_id, name, keywords::json FROM memories_cluster WHERE tenant_id = %(tenant)s AND id = %(cluster)s
 """
-# The nearest first; `home`: it belongs to no other theme more.
+# The nearest first; `home`: it belongs to no other cluster more.
 _MEMBERS = """
 SELECT m.id, own.strength, m.importance, m.emotional_valence,
     CASE WHEN vector_dims(m.embedding) = %(dimension)s THEN halfvec_send(m.embedding) END, left(m.content, %(characters)s),
@@ -168,7 +168,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
 
 
 def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
-    """Take these memories out of their clusters, and let those be put in order; return how many it were.
+    """Remove these memories from their clusters, and mark the clusters stale; return their number.
 
     In the open transaction, the mind locked, by whoever archives memories or brings them back. One statement. Ids that are
     no memory's are ignored.
@@ -177,7 +177,7 @@ def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
 
 
 def name_cluster(*, cluster_id: UUID, name: str) -> None:
-    """Let a person name a cluster: it keeps the name, and stays while it has a member. Two statements.
+    """Name a cluster for a person: the name is permanent, and the cluster stays while it has a member. Two statements.
 
     Raises NotFound for a cluster that this tenant does not have, Invalid for a name that is empty or too long.
     """
@@ -208,7 +208,7 @@ def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedC
     """
     _check_limit(limit)
     _cluster(cluster_id)
-    rows = fetch(_RELATED, cluster=cluster_id, limit=limit, both_ways=[each.value for each in _BOTH_WAYS])
+    rows = fetch(_RELATED, cluster=cluster_id, limit=limit, both_ways=[link.value for link in _BOTH_WAYS])
     return [
         RelatedCluster(
             id=row[0],

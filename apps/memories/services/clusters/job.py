@@ -1,4 +1,4 @@
-"""The job that keeps clusters: new memories are assigned every few minutes, and a mind is put in order now and then.
+"""The clustering job: assign new memories every few minutes, and recluster a mind when that is due.
 
 What is read is computed with outside of a transaction; what comes of it is written in a short one, under the agent's
 lock, unless somebody else was faster.
@@ -10,8 +10,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.memories.services.clusters.plan import plan_order
-from apps.memories.services.clusters.reading import Order
+from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.embedding.vectors import decoded
 from apps.memories.services.jobs.rounds import Round, make_round
@@ -22,13 +21,13 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.clusters import Vectors, assign, check_vectors, cosines_among
 
-#: Memories by which new ones are judged until the mind is put in order: the latest.
+#: The latest memories, by which new ones are assigned until the mind is reclustered.
 LATEST = 1_000
-#: What the setting may be: below, everything is one theme; above, nothing is.
+#: What the setting may be: below, everything is one cluster; above, nothing is.
 LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
 
-# A mind that was never in order, or whose centres were emptied; one with something changed, if it was put in order long
-# ago (one from the future is a clock's that has jumped back since); and one with memories that are in no theme yet.
+# A mind that was never clustered, or whose centres were emptied; one with something changed, if it was reclustered long
+# ago (one from the future is a clock's that has jumped back since); and one with memories that are in no cluster yet.
 _DUE = """
 SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND {due}
 UNION ALL
@@ -64,7 +63,7 @@ SELECT id, halfvec_send(centroid) FROM memories_cluster
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND centroid IS NOT NULL
     AND vector_dims(centroid) = %(dimension)s ORDER BY id
 """
-# Only what is still active and in no theme, and only into themes that still are.
+# Only what is still active and in no cluster, and only into clusters that still are.
 _JOIN = """
 WITH added AS (
     INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
@@ -89,14 +88,14 @@ _STATE = "SELECT {due} FROM memories_mind d WHERE d.tenant_id = %(tenant)s AND d
 
 
 def tend_clusters() -> Round:
-    """Assign new memories to the clusters of their agents, and put those in order that are due."""
+    """Assign new memories to the clusters of their agents, and recluster the minds that are due."""
     due = _due()
     waiting = _DUE.replace("{due}", due).replace("{waiting}", _WAITING)
     return make_round("clusters", waiting=waiting, tend=tend_agent)
 
 
 def tend_agent(tenant_id: UUID, agent_id: UUID) -> int:
-    """Take one step for one agent: put its clusters in order if that is due, else assign what is new to them.
+    """Run one step for one agent: recluster its mind if that is due, else assign its new memories.
 
     Returns how many memories were looked at, or assigned; 0 when another worker was faster.
     """
@@ -108,38 +107,38 @@ def tend_agent(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def order_clusters(tenant_id: UUID, agent_id: UUID) -> int:
-    """Put all of an agent's clusters in order; return how many memories they were made of, at least 1.
+    """Recluster all of an agent's memories; return their number, at least 1.
 
     Up to 24 statements, however many memories: 10,000 take some seconds between reading and writing, without a
-    transaction. 0, and nothing is written, when the clusters were put in order or all vectors exchanged meanwhile.
+    transaction. 0, and nothing is written, when the mind was reclustered or its vectors exchanged meanwhile.
     """
     with tenant_transaction(tenant_id):
-        order = Order.read(agent_id)
-    if order is None:
+        mind = MindClusters.read(agent_id)
+    if mind is None:
         return 0
-    plan = plan_order(order, deviations=deviations())
+    plan = plan_clusters(mind, deviations=deviations())
     with tenant_transaction(tenant_id):
         plan.read_words()
     plan.describe()
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
-        return max(1, len(order.ids)) if plan.write() else 0
+        return max(1, len(mind.ids)) if plan.write() else 0
 
 
 def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
     """Assign those of an agent's latest memories that are in no cluster yet; return how many found one.
 
-    Seven statements. What fits none waits until the mind is put in order: it may be the beginning of a theme.
+    Seven statements. A memory that fits none waits for the next reclustering: it may begin a cluster.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
         latest = fetch(_LATEST, agent=agent_id, dimension=model.dimension, latest=LATEST)
         clusters, centres = read_centres(agent_id, model)
-    fresh = [each for each, _, waits in latest if waits]
+    fresh = [memory_id for memory_id, _, waits in latest if waits]
     if not fresh or not clusters:
         return 0
-    ids, vectors = read_vectors([(each, vector) for each, vector, _ in latest], model)
-    rows = [row for row, each in enumerate(ids) if each in set(fresh)]
+    ids, vectors = read_vectors([(memory_id, vector) for memory_id, vector, _ in latest], model)
+    rows = [row for row, memory_id in enumerate(ids) if memory_id in set(fresh)]
     strengths = assign(vectors[rows], centres, least=nearness(vectors))
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
@@ -149,12 +148,12 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
 
 
 def nearness(vectors: Vectors) -> float:
-    """Return the cosine at which a memory belongs to a theme, among memories with these vectors."""
+    """Return the cosine at which a memory belongs to a cluster, among memories with these vectors."""
     return cosines_among(vectors).at(deviations())
 
 
 def deviations() -> float:
-    """Return how near a memory must be to a theme. Raises ConfigurationInvalid for a setting that makes no sense."""
+    """Return how near a memory must be to a cluster. Raises ConfigurationInvalid for a setting that makes no sense."""
     wanted: float = settings.ARBOR_CLUSTER_DEVIATIONS
     if not LEAST_DEVIATIONS <= wanted <= MOST_DEVIATIONS:
         raise ConfigurationInvalid(
@@ -166,7 +165,7 @@ def deviations() -> float:
 def read_latest(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
     """Return the agent's latest memories that have a vector, with their vectors. One statement."""
     rows = fetch(_LATEST, agent=agent_id, dimension=model.dimension, latest=LATEST)
-    return read_vectors([(each, vector) for each, vector, _ in rows], model)
+    return read_vectors([(memory_id, vector) for memory_id, vector, _ in rows], model)
 
 
 def read_centres(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
@@ -183,7 +182,7 @@ def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple
 
 
 def join(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths: Vectors) -> int:
-    """Let memories join clusters by how strongly they belong, shape (memories, clusters); return how many did.
+    """Add memories to clusters by strengths of shape (memories, clusters); return the number of memories added.
 
     In the open transaction, the mind locked. One statement.
     """
@@ -196,9 +195,9 @@ def join(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths
     joined: int = fetch(
         _JOIN,
         agent=agent_id,
-        clusters=[each[0] for each in wanted],
-        memories=[each[1] for each in wanted],
-        strengths=[each[2] for each in wanted],
+        clusters=[row[0] for row in wanted],
+        memories=[row[1] for row in wanted],
+        strengths=[row[2] for row in wanted],
     )[0][0]
     return joined
 

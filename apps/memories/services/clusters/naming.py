@@ -1,4 +1,4 @@
-"""Themes judged by their agent: named, or put in order anew. What belongs to a theme follows from its memories alone."""
+"""Name or recluster a cluster on behalf of its agent; membership follows from the memories alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DISORDERED = "UPDATE memories_cluster SET stale = true WHERE tenant_id = %(tena
 
 
 def find_theme(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
-    """Return id and name of a theme of the agent, by its id or its name. Raises NotFound."""
+    """Return id and name of a cluster of the agent, by its id or its name. Raises NotFound."""
     try:
         wanted = id_of(named)
     except NotFound:
@@ -33,13 +33,13 @@ def find_theme(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
 
 
 def rename(*, agent_id: UUID, theme: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
-    """Name a theme: it keeps the name. Raises Invalid for one that is empty or too long."""
+    """Name a cluster: it keeps the name. Raises Invalid for one that is empty or too long."""
     name_cluster(cluster_id=theme[0], name=name)
     _record(agent_id, theme, actor, f"named a theme {name!r}: {reason}", {"from": theme[1], "to": name})
 
 
 def put_in_order(*, agent_id: UUID, theme: tuple[UUID, str], reason: str, actor: str) -> None:
-    """Let upkeep compute a theme's centre and keywords anew from its memories."""
+    """Mark a cluster stale, so that maintenance recomputes its centre and keywords from its memories."""
     change(_DISORDERED, cluster=theme[0])
     _record(agent_id, theme, actor, f"had the theme {theme[1]!r} put in order: {reason}", {})
 

@@ -1,4 +1,4 @@
-"""The backlog of embedding: whatever was stored before its vector was made gets it, by its own agent's embedder."""
+"""The embedding backlog: embed texts that were stored without a vector, by their own agent's embedder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 #: Texts in one chunk, and of one tenant in it while others wait.
 CHUNK = 500
 CHUNK_OF_TENANT = 100
-#: Texts of one kind among which a tenant's agents take turns: so many of the oldest, and of the latest.
+#: Texts of one kind among which a tenant's agents take turns: this number of the oldest, and of the latest.
 LOOKED = 1_000
 #: How long one call goes on taking chunks: below the period in which it is called.
 BACKLOG_TAKES = timedelta(seconds=8)
@@ -47,9 +47,9 @@ REFUSED = "refused: "
 
 
 class Kind(StrEnum):
-    """What waits for a vector."""
+    """The kinds of texts that wait for a vector."""
 
-    #: What an agent holds for a while.
+    #: The content of a buffer item.
     BUFFER = "memories_bufferitem"
     #: The summary of an episode.
     EPISODE = "memories_episode"
@@ -71,7 +71,7 @@ class Waiting:
 
 @dataclass(frozen=True, kw_only=True)
 class Backlog:
-    """How much waits for its vector in the whole installation."""
+    """The number of texts without a vector in the whole installation, and the age of the oldest."""
 
     waiting: int
     #: How long the oldest memory among it has waited.
@@ -80,7 +80,7 @@ class Backlog:
     refused: int
 
 
-# What is held goes soonest, so it comes first; a summary stands for many memories. Of each kind agents take turns, among
+# Buffer items expire soonest, so they come first; a summary serves many memories. Of each kind agents take turns, among
 # what has waited longest and what came last: one agent's flood hides nobody's oldest or newest.
 _OF_KIND = """
     (SELECT '{table}' AS kind, agent_id, id FROM (
@@ -173,7 +173,7 @@ def embed_backlog() -> int:
     finally:
         _working.release()
     if done:
-        log.info("embedded", texts=done)
+        log.info("texts_embedded", texts=done)
     return done
 
 
@@ -233,16 +233,16 @@ def _find_waiting(resting: set[str]) -> list[Waiting]:
         for tenant_id, agent_id, row_id, kind, name, dimension in rows
     ]
     places = {tenant_id: place for place, tenant_id in enumerate(dict.fromkeys(row[0] for row in rows))}
-    return sorted(found, key=lambda each: (places[each.tenant_id], name_of(each.model)))
+    return sorted(found, key=lambda item: (places[item.tenant_id], name_of(item.model)))
 
 
 def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
     """Return what waits of one tenant with its texts; what is gone by now is left out. A statement for each kind."""
     texts: dict[UUID, str] = {}
     with tenant_transaction(tenant_id):
-        for kind in {each.kind for each in waiting}:
-            texts.update(fetch(_TEXTS[kind], ids=[each.id for each in waiting if each.kind is kind]))
-    return [replace(each, text=texts[each.id]) for each in waiting if each.id in texts]
+        for kind in {item.kind for item in waiting}:
+            texts.update(fetch(_TEXTS[kind], ids=[item.id for item in waiting if item.kind is kind]))
+    return [replace(item, text=texts[item.id]) for item in waiting if item.id in texts]
 
 
 def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -> int:
@@ -250,7 +250,7 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
     if not waiting:
         return 0
     try:
-        vectors = embed_texts(tenant_id=tenant_id, texts=[each.text for each in waiting], model=model)
+        vectors = embed_texts(tenant_id=tenant_id, texts=[item.text for item in waiting], model=model)
     except EmbeddingFailed as error:
         if not answers(model):
             raise
@@ -265,11 +265,11 @@ def _embed(tenant_id: UUID, model: EmbeddingModel, waiting: Sequence[Waiting]) -
 
 def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) -> int:
     """Store vectors of one tenant in the open transaction; return how many were still wanted."""
-    lock_minds({each.agent_id for each in waiting})
+    lock_minds({item.agent_id for item in waiting})
     stored = 0
     rows: dict[Kind, list[dict[str, str]]] = {}
-    for each, text in zip(waiting, halfvec_texts(vectors), strict=True):
-        rows.setdefault(each.kind, []).append({"id": str(each.id), "embedding": text})
+    for item, text in zip(waiting, halfvec_texts(vectors), strict=True):
+        rows.setdefault(item.kind, []).append({"id": str(item.id), "embedding": text})
     for kind, of_kind in rows.items():
         changed = fetch(
             _MINE.replace("{table}", kind),
@@ -286,13 +286,13 @@ def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) 
     return stored
 
 
-def _mark_refused(one: Waiting, error: EmbeddingFailed) -> None:
-    made_by = embedder_for(one.model).model
-    log.warning("text_not_embedded", kind=one.kind.value, id=str(one.id), model=made_by, error=str(error))
-    with tenant_transaction(one.tenant_id):
+def _mark_refused(item: Waiting, error: EmbeddingFailed) -> None:
+    made_by = embedder_for(item.model).model
+    log.warning("text_refused", kind=item.kind.value, id=str(item.id), model=made_by, error=str(error))
+    with tenant_transaction(item.tenant_id):
         change(
-            f"UPDATE {one.kind} SET embedding_model = %(mark)s"  # noqa: S608 (our own names)
+            f"UPDATE {item.kind} SET embedding_model = %(mark)s"  # noqa: S608 (our own names)
             " WHERE tenant_id = %(tenant)s AND id = %(id)s AND embedding IS NULL",
-            id=one.id,
+            id=item.id,
             mark=REFUSED + made_by,
         )

@@ -1,4 +1,4 @@
-"""How the embedders are: which one fails, since when, and whether one answers now."""
+"""The state of the embedders: check one, and record its failures and recoveries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WHERE (embedding_model, embedding_dimension) <> (%s, %s) GROUP BY 1, 2 ORDER BY 
 
 @dataclass(frozen=True, kw_only=True)
 class EmbedderCheck:
-    """What came of asking an embedder for the vector of a known text."""
+    """The result of asking an embedder for the vector of a known text."""
 
     model: EmbeddingModel
     #: What the embedder calls itself; empty when it cannot even be connected.
@@ -80,7 +80,7 @@ def check_embedder(model: EmbeddingModel | None = None) -> EmbedderCheck:
 
 
 def answers(model: EmbeddingModel) -> bool:
-    """Say whether an embedder can be asked at all: if it can read this, what it could not read is at fault."""
+    """Return whether an embedder answers at all: if it can read a known text, the text it refused is at fault."""
     try:
         ask(embedder_for(model), [KNOWN_TEXT])
     except (EmbeddingFailed, ConfigurationInvalid):
@@ -89,7 +89,7 @@ def answers(model: EmbeddingModel) -> bool:
 
 
 def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
-    """Note that an embedder failed: the backlog leaves it alone for a while, longer from time to time. One statement."""
+    """Record that an embedder failed: the backlog does not ask it for a growing while. One statement."""
     values: dict[str, Any] = {
         "model": name_of(model),
         "first": FIRST_REST,
@@ -110,9 +110,9 @@ def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
 
 
 def note_answer(model: EmbeddingModel) -> None:
-    """Note that an embedder answers again. One statement."""
+    """Record that an embedder recovered. One statement."""
     if EmbedderFault.objects.filter(embedding_model=name_of(model)).delete()[0]:
-        log.info("embedder_answers_again", model=str(model))
+        log.info("embedder_recovered", model=str(model))
 
 
 def embedder_faults() -> list[EmbedderFault]:
@@ -121,7 +121,7 @@ def embedder_faults() -> list[EmbedderFault]:
 
 
 def is_resting(fault: EmbedderFault, now: datetime) -> bool:
-    """Say whether an embedder is left alone at that time."""
+    """Return whether an embedder is not to be asked at that time."""
     return fault.retry_at > now
 
 

@@ -1,4 +1,4 @@
-"""Texts to vectors, never inside a transaction: from this process's cache, the tenant's cache, or the embedder."""
+"""Embed texts, never inside a transaction: from this process's cache, the tenant's cache, or the embedder."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ log = structlog.get_logger(__name__)
 type Vectors = npt.NDArray[np.float32]
 
 #: Vectors that one process keeps: a query that comes again, a text that is recalled about and then stored.
-_KEPT = 4096
+_CACHE_SIZE = 4096
 #: Embedders that one process keeps.
 _EMBEDDERS = 32
-#: A failure that came sooner held nobody up.
+#: A failure that came sooner delayed nobody.
 _LONG_WAIT_S = 2.0
 #: A use of the tenant's cache is noted once in so long: reading it writes nothing else.
 _USE_NOTED = timedelta(days=1)
@@ -72,7 +72,7 @@ def embedder_for(model: EmbeddingModel) -> Embedder:
 
 
 def embeds_here(model: EmbeddingModel | None) -> bool:
-    """Tell whether these vectors are computed in this process, in about a millisecond, so that nothing is waited for."""
+    """Return whether these vectors are computed in this process, in about a millisecond, without waiting."""
     try:
         return embedder_for(model or installation_model()).in_process
     except ConfigurationInvalid:
@@ -82,7 +82,7 @@ def embeds_here(model: EmbeddingModel | None) -> bool:
 class _Kept:
     """The vectors used last in this process. Safe for threads.
 
-    By tenant too: how fast a text is embedded would else tell one tenant what another has.
+    By tenant too: otherwise the time to embed a text would reveal to one tenant what another has.
     """
 
     def __init__(self) -> None:
@@ -92,19 +92,19 @@ class _Kept:
     def find(self, tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[bytes, Vectors]:
         with self._lock:
             found = {}
-            for each in hashes:
-                key = (tenant_id, model, each)
+            for digest in hashes:
+                key = (tenant_id, model, digest)
                 vector = self._vectors.get(key)
                 if vector is not None:
                     self._vectors.move_to_end(key)
-                    found[each] = vector
+                    found[digest] = vector
             return found
 
     def keep(self, tenant_id: UUID, model: str, vectors: dict[bytes, Vectors]) -> None:
         with self._lock:
             for key, vector in vectors.items():
                 self._vectors[(tenant_id, model, key)] = vector
-            while len(self._vectors) > _KEPT:
+            while len(self._vectors) > _CACHE_SIZE:
                 self._vectors.popitem(last=False)
 
 
@@ -149,17 +149,17 @@ def embed_texts(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         raise RuntimeError("texts are embedded before the transaction opens, not inside it")
     if not texts:
         return np.zeros((0, made.dimension), dtype=np.float32)
-    kept_as = f"{made.model} {made.dimension}"
+    cached_as = f"{made.model} {made.dimension}"
     hashes = [content_hash(text) for text in texts]
-    known = _kept.find(tenant_id, kept_as, hashes)
+    known = _kept.find(tenant_id, cached_as, hashes)
     if not made.in_process:
-        known |= _from_tenant(tenant_id, kept_as, [each for each in hashes if each not in known])
+        known |= _from_tenant(tenant_id, cached_as, [digest for digest in hashes if digest not in known])
     missing = {key: text for key, text in zip(hashes, texts, strict=True) if key not in known}
     if missing:
         fresh = dict(zip(missing, ask(made, list(missing.values())), strict=True))
         if not made.in_process:
-            _to_tenant(tenant_id, kept_as, fresh, cut=_cut(missing))
-        _kept.keep(tenant_id, kept_as, fresh)
+            _to_tenant(tenant_id, cached_as, fresh, cut=_cut(missing))
+        _kept.keep(tenant_id, cached_as, fresh)
         known |= fresh
     return np.stack([known[key] for key in hashes])
 
@@ -182,12 +182,12 @@ def embed_for_storage(
 
 
 def ask(made: Embedder, texts: Sequence[str]) -> Vectors:
-    """Return the embedder's vectors of the texts; whatever an adapter lets through, no wrong one gets further.
+    """Return the embedder's vectors of the texts; wrong ones are refused here, whatever an adapter accepts.
 
     Raises EmbeddingFailed. Nothing is kept.
     """
     if not made.in_process and settings.ARBOR_DB_POOL_SIZE:
-        # Threads that wait for a server share a few connections, and hold none.
+        # Threads that wait for a server share a few connections, and occupy none.
         for alias in (APP, OPS):
             connections[alias].close()
     return unit_rows(made.embed(texts), count=len(texts), dimension=made.dimension, model=made.model)
@@ -205,7 +205,7 @@ def _from_tenant(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[b
 
 
 def _note_use(model: str, hashes: Sequence[bytes]) -> None:
-    """Keep these entries from being trimmed; those that another worker has in hand are noted by it."""
+    """Mark these entries as used, so that they are not trimmed; entries locked by another worker are skipped."""
     if hashes:
         free = EmbeddingCacheEntry.objects.select_for_update(skip_locked=True).filter(
             model=model, content_hash__in=hashes
@@ -222,10 +222,10 @@ def _cut(texts: Mapping[bytes, str]) -> dict[str, int]:
 
 
 def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cut: Mapping[str, int]) -> None:
-    """Keep vectors in the tenant's cache; a text that was cut is put on record with its vector, once."""
+    """Store vectors in the tenant's cache; a truncated text is logged with its vector, once."""
     with tenant_transaction(tenant_id):
         if cut:
-            log.warning("texts_cut_to_embed", model=model, texts=len(cut), bytes=MAX_TEXT_BYTES)
+            log.warning("texts_truncated", model=model, texts=len(cut), bytes=MAX_TEXT_BYTES)
             record(
                 action=AuditAction.TRUNCATED,
                 actor="system:embedding",

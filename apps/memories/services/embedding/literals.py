@@ -1,4 +1,4 @@
-"""Vectors as PostgreSQL reads them: texts, made fast, no larger than the index of the mind holds."""
+"""Vectors as texts that PostgreSQL reads, no larger than the index of the mind allows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from arbor.memory.lexical import LEXICAL_DIMENSIONS, MAX_TERMS
 
-#: What a B-tree tuple holds on pages of 8 KB; it may not be stored elsewhere.
+#: The size limit of a B-tree tuple on pages of 8 KB, which cannot be stored elsewhere.
 _TUPLE_BYTES = 2704
 #: In a tuple of `memories_memory_mind` beside session and vectors: its header and null bitmap (16), three ids (48), two
 #: times (16), the heads of the vectors and the session (28), and what alignment may add.
@@ -38,7 +38,7 @@ def halfvec_texts(vectors: npt.ArrayLike) -> list[str]:
 
 
 def fitting(terms: Mapping[int, float], *, session: str, dimension: int) -> dict[int, float]:
-    """Return as many terms as the index of the mind holds beside the rest of the row, the heaviest."""
+    """Return as many terms as fit into the index of the mind beside the rest of the row, the heaviest."""
     left = _TUPLE_BYTES - _BESIDE_BYTES - 2 * dimension - len(session.encode())
     room = min(MAX_TERMS, left // _TERM_BYTES)
     if len(terms) <= room:
@@ -57,7 +57,7 @@ def _digits(weight: float) -> str:
 
 def sparsevec_text(weights: Mapping[int, float]) -> str:
     """Return weights by place, from 1, as a `sparsevec`."""
-    # Terms that stand equally often in a text weigh the same in it: few numbers are to be formatted.
+    # Terms that occur equally often in a text weigh the same in it: few numbers are to be formatted.
     numbers = {weight: _digits(weight) for weight in set(weights.values())}
     pairs = ",".join([f"{place}:{numbers[weights[place]]}" for place in sorted(weights)])
     return f"{{{pairs}}}/{LEXICAL_DIMENSIONS}"

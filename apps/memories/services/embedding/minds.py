@@ -1,4 +1,4 @@
-"""An agent's mind: which embedder made its vectors. All of them come from one, so that they can be compared.
+"""The embedding model of an agent's mind: all of its vectors come from one model, so that they can be compared.
 
 A new mind gets the installation's embedder and keeps it, whatever the settings say later, until `arbor memory reembed` moves it.
 """

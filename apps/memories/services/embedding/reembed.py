@@ -1,4 +1,4 @@
-"""Moving agents to another embedding model: beside their present vectors first, then all at once.
+"""Move agents to another embedding model: build the new vectors beside the present ones, then switch.
 
 While the new vectors are made, nothing that recall reads is touched. When none is missing, one transaction under the
 agent's lock takes them over. A run that was broken off goes on where it stopped, for what it made is kept.
@@ -106,7 +106,7 @@ class _Text:
     content: str
     role: str
     session: str
-    #: The places of the words that the index holds now.
+    #: The places of the words that are in the index now.
     places: frozenset[int]
 
 
@@ -118,7 +118,7 @@ class Reembedding:
     #: Who asked for it, as audit keeps it.
     actor: str
     batch: int = BATCH
-    #: Told how many memories have their next vector, and how many there are.
+    #: Called with the number of memories that have their next vector, and their total.
     progress: OnProgress | None = None
     #: How to wait for an embedder that does not answer; seconds.
     pause: Callable[[float], None] = time.sleep
@@ -137,7 +137,7 @@ class Reembedding:
             raise EmbeddingFailed(f"{self.model} cannot be used, and nothing was changed: {error}")
         self.total = sum(move.memories for move in moves)
         self.done = sum(min(move.made, move.memories) for move in moves)
-        self._tell(0)
+        self._report(0)
         return [self._move(move) for move in moves]
 
     def _move(self, move: Move) -> TakenOver:
@@ -171,9 +171,9 @@ class Reembedding:
                 raise AlreadyExists(
                     f"another run moves agent {move.name} to {other[0][0]}: let it end, then run this one again"
                 )
-            self._tell(kept)
+            self._report(kept)
 
-    def _tell(self, made: int) -> None:
+    def _report(self, made: int) -> None:
         self.done += made
         self.total = max(self.total, self.done)
         if self.progress:
@@ -213,7 +213,7 @@ class Reembedding:
                 self.pause(rest_after(failures).total_seconds())
 
     def _words(self, text: _Text) -> str | None:
-        """Return the words that the index will hold beside the new vector, if they are others than now."""
+        """Return the words that will fit into the index beside the new vector, if they differ from those now."""
         words = fitting(
             document_vector(text.content, speaker=text.role),
             session=text.session,

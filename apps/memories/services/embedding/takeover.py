@@ -1,4 +1,4 @@
-"""The moment an agent is moved to another embedding model: all of its vectors at once, under its lock."""
+"""The switch of an agent to another embedding model: all of its vectors in one transaction, under its lock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND NOT EXISTS (
 )
 """
 # One pass, also over what has no next vector: no old one may stay.
-_TAKE = """
+_SWITCH = """
 UPDATE memories_memory m SET
     embedding = n.embedding,
     embedding_model = CASE
@@ -60,7 +60,7 @@ _DROP = "DELETE FROM memories_nextembedding WHERE tenant_id = %(tenant)s AND age
 
 @dataclass(frozen=True, kw_only=True)
 class TakenOver:
-    """What was taken over at once."""
+    """The numbers of rows that a switch changed."""
 
     memories: int
     #: Texts that the new model cannot read: found by their words alone.
@@ -89,7 +89,9 @@ def take_over(*, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool 
     _recount_words(agent_id)
     refused = NextEmbedding.objects.filter(agent_id=agent_id, embedding=None).count()
     made_by = embedder_for(model).model
-    memories = change(_TAKE, agent=agent_id, next=name_of(model), made_by=made_by, refused=REFUSED + made_by)
+    memories = change(
+        _SWITCH, agent=agent_id, next=name_of(model), made_by=made_by, refused=REFUSED + made_by
+    )
     for statement in _AFTER:
         change(statement, agent=agent_id, name=model.name, dimension=model.dimension)
     change(_DROP, agent=agent_id)
@@ -104,7 +106,7 @@ def take_over(*, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool 
 
 
 def _recount_words(agent_id: UUID) -> None:
-    """Keep the statistics of words right where the index will hold more or fewer of a memory's than before."""
+    """Update the term counts where more or fewer words of a memory will fit into the index than before."""
     changed = list(
         NextEmbedding.objects.filter(
             agent_id=agent_id, lexical__isnull=False, memory__status=MemoryStatus.ACTIVE

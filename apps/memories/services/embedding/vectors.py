@@ -1,4 +1,4 @@
-"""The vectors of all of an agent's active memories, for what compares many with many: read once, multiplied in blocks."""
+"""The vectors of an agent's active memories: read once, compared in blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.memory.neighborhood import Nearest, Vectors
 #: Vectors in memory at once, 20 MB at 256 dimensions, and those that are compared with them, another 20 MB of cosines.
 BLOCK = 20_000
 AT_ONCE = 256
-#: Before the numbers of a `halfvec` on the wire stand its length and two bytes that are not used.
+#: Bytes before the numbers of a `halfvec` on the wire: its length and two unused bytes.
 _HEAD_BYTES = 4
 _NUMBER_BYTES = 2
 
@@ -30,11 +30,11 @@ type _Block = tuple[list[UUID], Vectors]
 
 
 class AgentVectors:
-    """An agent's vectors in the open transaction. Kept from one question to the next if one block holds them."""
+    """An agent's vectors in the open transaction. Cached between questions if they fit into one block."""
 
     def __init__(self, agent_id: UUID) -> None:
         self._agent_id = agent_id
-        self._kept: _Block | None = None
+        self._cached: _Block | None = None
 
     def nearest(self, asked: Sequence[tuple[UUID, bytes | None]]) -> dict[UUID, dict[UUID, float]]:
         """Return the nearest memories of each, with their cosines; of those without a vector, nothing.
@@ -42,7 +42,7 @@ class AgentVectors:
         Vectors come as `halfvec_send` gives them. Where their lengths differ, in the moment an agent is moved to another
         model, those of the commonest length are answered.
         """
-        having = [(each, vector) for each, vector in asked if vector]
+        having = [(memory_id, vector) for memory_id, vector in asked if vector]
         if not having:
             return {}
         length = Counter(len(vector) for _, vector in having).most_common(1)[0][0]
@@ -55,11 +55,11 @@ class AgentVectors:
         return found
 
     def _blocks(self, length: int) -> Iterator[_Block]:
-        if self._kept is not None:
-            yield self._kept
+        if self._cached is not None:
+            yield self._cached
             return
         for number, block in enumerate(self._read(length)):
-            self._kept = None if number else block
+            self._cached = None if number else block
             yield block
 
     def _read(self, length: int) -> Iterator[_Block]:
@@ -71,9 +71,9 @@ class AgentVectors:
 
 def decoded(rows: Sequence[tuple[UUID, bytes]], length: int) -> _Block:
     """Return ids and vectors, float32, of the rows whose vector takes `length` bytes."""
-    fitting = [(each, vector) for each, vector in rows if len(vector) == length]
+    fitting = [(memory_id, vector) for memory_id, vector in rows if len(vector) == length]
     numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")
     width = length // _NUMBER_BYTES
-    return [each for each, _ in fitting], numbers.reshape(-1, width)[
+    return [memory_id for memory_id, _ in fitting], numbers.reshape(-1, width)[
         :, _HEAD_BYTES // _NUMBER_BYTES :
     ].astype(np.float32)

@@ -1,4 +1,4 @@
-"""Concepts: linking memories to the ideas they are cases of, and recall by concept. `ontology` keeps the hierarchy."""
+"""Link memories to concepts, and recall by concept. `ontology` maintains the hierarchy."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def score(self) -> float:
-        """What it was ranked by."""
+        """The score that the ranking uses."""
         return self.strength * self.relevance
 
 
@@ -153,18 +153,18 @@ def memories_of_concept(
         present = relevance(importance=importance, decay_rate=rate, days_since_access=days_between(last, now))
         scored.append((-strength * present, memory_id, strength, present))
     best = sorted(scored)[:limit]
-    rows = Memory.objects.filter(id__in=[each[1] for each in best])
-    told = {row[0]: row[1:] for row in rows.values_list("id", "content", "occurred_at")}
+    rows = Memory.objects.filter(id__in=[row[1] for row in best])
+    texts = {row[0]: row[1:] for row in rows.values_list("id", "content", "occurred_at")}
     return [
         Case(
             memory_id=memory_id,
-            content=told[memory_id][0],
-            occurred_at=told[memory_id][1],
+            content=texts[memory_id][0],
+            occurred_at=texts[memory_id][1],
             strength=strength,
             relevance=present,
         )
         for _, memory_id, strength, present in best
-        if memory_id in told
+        if memory_id in texts
     ]
 
 

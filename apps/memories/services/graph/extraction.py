@@ -1,4 +1,4 @@
-"""Concepts of memories that were just stored: taken by rule, or by a model, linked, and not taken again (seed 004, 6.5)."""
+"""Store the concepts of new memories, extracted once by rule or by a model (seed 004, 6.5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid
 
 
 def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
-    """Take the concepts of up to a batch of an agent's waiting memories by rule; return how many it were."""
+    """Extract the concepts of a batch of an agent's waiting memories by rule; return the number of memories."""
     with tenant_transaction(tenant_id):
         waiting = waiting_memories(agent_id, Chore.EXTRACT, limit=RULE_BATCH)
     found = {memory_id: concepts_in(excerpt.text) for memory_id, excerpt in waiting}
@@ -42,7 +42,7 @@ def store_concepts(agent_id: UUID, found: Mapping[UUID, Iterable[tuple[str, floa
 
 
 def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
-    """Take by rule the concepts of memories that a model keeps leaving out, in the open transaction; return how many."""
+    """Extract concepts by rule from memories that a model repeatedly left out, in the open transaction; return how many."""
     texts = fetch(_TEXTS, agent=agent_id, ids=list(memory_ids), longest=READ_CHARACTERS) if memory_ids else []
     return (
         store_concepts(agent_id, {memory_id: concepts_in(text) for memory_id, text in texts}) if texts else 0

@@ -1,4 +1,4 @@
-"""Neighborhoods, computed ahead of recall, batch after batch of one agent at a time.
+"""Precompute neighborhoods, in batches of one agent's memories.
 
 A step reads versions first and what they are computed from afterwards, and writes only where the version still holds:
 whatever changes in between leaves the neighborhood stale. It waits for no row, so it holds up no heartbeat.
@@ -27,12 +27,12 @@ from arbor.memory.neighborhood import (
 
 #: Neighborhoods of one step: the agent's vectors are read once for all of them.
 BATCH = 256
-#: Edges that are followed from one node, the weightiest: the hundreds at a hub would tell nothing about each other.
+#: Edges that are followed from one node, the weightiest: the hundreds at a hub say nothing about each other.
 MOST_EDGES = 50
 #: Sets this lock apart from others on the same agent.
 _LOCK = 0x6E656967
-#: Waiting agents that one look tells apart; the others are met when these are done.
-_AGENTS_SEEN = 2_000
+#: Waiting agents that one query returns; the others follow when these are done.
+_MOST_AGENTS = 2_000
 
 # Jumps from agent to agent in the index; how many of its memories wait makes no difference. In any order, so that no
 # agent is always the last.
@@ -46,10 +46,10 @@ SELECT agent_id FROM (
             ORDER BY u.agent_id LIMIT 1
         ) FROM agents WHERE agents.agent_id IS NOT NULL
     )
-    SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT {_AGENTS_SEEN}
+    SELECT agent_id FROM agents WHERE agent_id IS NOT NULL LIMIT {_MOST_AGENTS}
 ) stale ORDER BY random()
 """  # noqa: S608 (our own number)
-_TAKE_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
+_LOCK_AGENT = "SELECT pg_try_advisory_xact_lock(%(lock)s, hashtext(%(agent)s::text))"
 # `xmin` names the transaction that wrote this version of the row.
 _CLAIM = """
 WITH waiting AS MATERIALIZED (
@@ -160,7 +160,7 @@ class _Fresh(NamedTuple):
 
 
 def mark_stale(memory_ids: Collection[UUID], *, listed: bool = True) -> int:
-    """Let the neighborhoods of these memories be computed again; return how many were marked. One statement.
+    """Mark the neighborhoods of these memories stale; return how many were marked. One statement.
 
     In the open transaction, with the change itself. `listed` marks those that these memories are near to as well, whose
     own neighborhoods change with them. Ids that are no memory's are ignored.
@@ -192,56 +192,58 @@ def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
     0 when another worker is at it. Those whose rows change meanwhile stay stale, and are not counted.
     """
     with tenant_transaction(tenant_id):
-        if not fetch(_TAKE_AGENT, lock=_LOCK, agent=agent_id)[0][0]:
+        if not fetch(_LOCK_AGENT, lock=_LOCK, agent=agent_id)[0][0]:
             return 0
         batch = [_Waiting(*row) for row in fetch(_CLAIM, agent=agent_id, batch=BATCH)]
         if not batch:
             return 0
         surroundings = _Surroundings(agent_id, batch)
         computed = surroundings.neighborhoods()
-        late = surroundings.tell(computed)
-        return _write([each for each in batch if each.id not in late], computed)
+        postponed = surroundings.mark_neighbors(computed)
+        return _write([row for row in batch if row.id not in postponed], computed)
 
 
 class _Surroundings:
-    """What the neighborhoods of a batch are computed from."""
+    """The inputs from which the neighborhoods of a batch are computed."""
 
     def __init__(self, agent_id: UUID, batch: Sequence[_Waiting]) -> None:
-        self._batch = [each for each in batch if each.active]
-        ids = [each.id for each in self._batch]
+        self._batch = [row for row in batch if row.active]
+        ids = [row.id for row in self._batch]
         self._vectors = AgentVectors(agent_id)
-        nearest = self._vectors.nearest([(each.id, each.vector) for each in self._batch])
+        nearest = self._vectors.nearest([(row.id, row.vector) for row in self._batch])
         threshold = settings.ARBOR_NEIGHBOR_SIMILARITY
-        self._similar = {each: similar_enough(nearest.get(each, {}), threshold) for each in ids}
-        self._hops: _Pairs = {each: {} for each in ids}
+        self._similar = {
+            memory_id: similar_enough(nearest.get(memory_id, {}), threshold) for memory_id in ids
+        }
+        self._hops: _Pairs = {memory_id: {} for memory_id in ids}
         for root, other, hops in fetch(_HOPS, agent=agent_id, ids=ids, most=MOST_EDGES):
             self._hops[root][other] = hops
-        self._beside: dict[UUID, set[UUID]] = {each: set() for each in ids}
+        self._beside: dict[UUID, set[UUID]] = {memory_id: set() for memory_id in ids}
         for root, other in fetch(_BESIDE, agent=agent_id, ids=ids, reach=BESIDE_REACH):
             self._beside[root].add(other)
 
     def neighborhoods(self) -> dict[UUID, dict[UUID, float]]:
         """Return the neighborhood of each memory of the batch that is active."""
         return {
-            each.id: neighborhood(
-                hops=self._hops[each.id],
-                similar=self._similar[each.id],
-                beside=self._beside[each.id],
+            row.id: neighborhood(
+                hops=self._hops[row.id],
+                similar=self._similar[row.id],
+                beside=self._beside[row.id],
             )
-            for each in self._batch
+            for row in self._batch
         }
 
-    def tell(self, computed: Mapping[UUID, Mapping[UUID, float]]) -> set[UUID]:
-        """Mark the neighbors that these memories are new to and that would take them in.
+    def mark_neighbors(self, computed: Mapping[UUID, Mapping[UUID, float]]) -> set[UUID]:
+        """Mark the neighborhoods stale that these memories are new to and would enter.
 
         Only what is new to a neighborhood marks another, so that a round comes to rest. Returns the memories whose
-        neighbors were in other hands: they are computed again at the next step.
+        neighbors another worker had locked: they are computed again at the next step.
         """
         met: dict[UUID, set[UUID]] = {}
-        for each in self._batch:
-            for other in computed[each.id]:
-                if other not in computed and str(other) not in (each.before or ()):
-                    met.setdefault(other, set()).add(each.id)
+        for waiting in self._batch:
+            for other in computed[waiting.id]:
+                if other not in computed and str(other) not in (waiting.before or ()):
+                    met.setdefault(other, set()).add(waiting.id)
         fresh = [_Fresh(*row) for row in fetch(_FRESH, ids=sorted(met))] if met else []
         takers = self._takers(fresh, met)
         marked = {row[0] for row in fetch(_MARK_FRESH, ids=sorted(takers))} if takers else set()
@@ -273,8 +275,8 @@ class _Surroundings:
 def _write(batch: Sequence[_Waiting], computed: Mapping[UUID, Mapping[UUID, float]]) -> int:
     """Store the neighborhoods of a batch; an archived memory keeps the one it had."""
     rows = []
-    for each in batch:
-        found = computed.get(each.id)
-        neighbors = each.before if found is None else {str(other): worth for other, worth in found.items()}
-        rows.append({"id": str(each.id), "version": each.version, "neighbors": neighbors})
+    for row in batch:
+        found = computed.get(row.id)
+        neighbors = row.before if found is None else {str(other): worth for other, worth in found.items()}
+        rows.append({"id": str(row.id), "version": row.version, "neighbors": neighbors})
     return change(_WRITE, rows=json.dumps(rows))

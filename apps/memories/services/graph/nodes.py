@@ -1,4 +1,4 @@
-"""The things that the graph ties together, looked up in their tables: an agent's own, and no others."""
+"""Look up the nodes of an agent's knowledge graph in their tables; never those of other agents."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from arbor.memory.walks import Node, clip
 
 
 class _Place(NamedTuple):
-    """Where things of a kind are, and which column says what they are."""
+    """The table of a kind of node, and the column of its label."""
 
     table: str
     label: str
@@ -48,15 +48,15 @@ def id_of(text: str) -> UUID:
 
 def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> dict[UUID, Node]:
     """Return which of these ids are things of this agent, and of what kind. One statement."""
-    return {each.id: each for each in labels_of(agent_id, ids, _present())}
+    return {node.id: node for node in labels_of(agent_id, ids, _present())}
 
 
 def require(agent_id: UUID, nodes: Collection[Node]) -> None:
     """Raise NotFound unless all of these are this agent's. One statement."""
-    known = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
-    for each in nodes:
-        if each not in known:
-            raise NotFound(f"there is no {each.kind} {each.id} of this agent")
+    known = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
+    for node in nodes:
+        if node not in known:
+            raise NotFound(f"there is no {node.kind} {node.id} of this agent")
 
 
 def labels_of(agent_id: UUID, ids: Collection[UUID], kinds: Iterable[NodeKind]) -> dict[Node, str]:
@@ -84,7 +84,7 @@ def _labels(
     if not ids or not wanted:
         return {}
     rows = fetch(_statement(frozenset(wanted), condition), ids=sorted(set(ids)), **values)
-    return {Node(NodeKind(kind), each): clip(label) for kind, each, label in rows}
+    return {Node(NodeKind(kind), node_id): clip(label) for kind, node_id, label in rows}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The hierarchy of an agent's concepts: which stands below which, and concepts that turn out to be one."""
+"""The hierarchy of an agent's concepts: set a broader concept, and merge concepts that are the same."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WHERE c.tenant_id = %(tenant)s AND c.id = new.id
 
 
 def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
-    """Put a concept below another, or below none, and keep the ancestry of all that is below it right.
+    """Move a concept below another, or below none, and update the ancestry of all concepts below it.
 
     Both by name. Raises NotFound for a name, Invalid for a cycle or more than 16 concepts above one.
     """
@@ -64,7 +64,7 @@ def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
 
 
 def merge_concepts(*, agent_id: UUID, kept: str, gone: str) -> None:
-    """Let one concept take up another of the same agent, both by name: its memories, edges and narrower concepts.
+    """Merge one concept into another of the same agent, both by name: its memories, edges and narrower concepts.
 
     Raises NotFound for a name, Invalid for a concept and itself, or where the hierarchy would become too deep.
     """
@@ -116,6 +116,8 @@ def _place(rows: Sequence[_Row], parents: Mapping[UUID, UUID | None]) -> None:
         change(
             _PLACE,
             ids=changed,
-            parents=[parents[each] for each in changed],
-            ancestors=[f"[{','.join(f'"{above}"' for above in ancestry[each])}]" for each in changed],
+            parents=[parents[concept_id] for concept_id in changed],
+            ancestors=[
+                f"[{','.join(f'"{above}"' for above in ancestry[concept_id])}]" for concept_id in changed
+            ],
         )

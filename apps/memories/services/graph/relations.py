@@ -1,4 +1,4 @@
-"""The knowledge graph: relations drawn and taken back. `walks` answers questions about it."""
+"""Create and delete relations of the knowledge graph. `walks` answers questions about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.ids import uuid7
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.walks import Node, Tie, check_edge
 
-_DRAW = """
+_INSERT = """
 INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
     weight, note, origin, created_at)
 VALUES (%(tenant)s, %(agent)s, %(id)s, %(source_kind)s, %(source)s, %(target_kind)s, %(target)s, %(relation)s,
@@ -23,7 +23,7 @@ ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO UPDATE
 SET weight = greatest(old.weight, EXCLUDED.weight), note = coalesce(nullif(EXCLUDED.note, ''), old.note)
 RETURNING weight
 """
-_TAKE_BACK = """
+_DELETE = """
 DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
     AND source_id = %(source)s AND target_id = %(target)s
     AND (%(relation)s::text IS NULL OR relation = %(relation)s)
@@ -49,7 +49,7 @@ def relate(
     # Nobody may purge an end between the look and the edge.
     lock_minds([agent_id])
     require(agent_id, (source, target))
-    return _draw(agent_id, source, target, relation, weight=weight, note=note, origin=origin)
+    return _insert(agent_id, source, target, relation, weight=weight, note=note, origin=origin)
 
 
 def connect(
@@ -62,34 +62,34 @@ def connect(
     ids = (id_of(source_id), id_of(target_id))
     lock_minds([agent_id])
     known = find_nodes(agent_id, ids)
-    missing = [str(each) for each in ids if each not in known]
+    missing = [str(end_id) for end_id in ids if end_id not in known]
     if missing:
         kinds = ", ".join(NodeKind)
         raise NotFound(f"there is no {kinds} {' or '.join(missing)} of this agent")
-    source, target = (known[each] for each in ids)
+    source, target = (known[end_id] for end_id in ids)
     check_edge(source, target, weight=1.0, note=note)
-    return _draw(agent_id, source, target, relation, weight=1.0, note=note, origin=origin)
+    return _insert(agent_id, source, target, relation, weight=1.0, note=note, origin=origin)
 
 
 def unrelate(*, agent_id: UUID, source: Node, target: Node, relation: Relation | None = None) -> int:
-    """Take back a relation, or all from one thing to the other; return how many there were. Two statements."""
-    _mark(agent_id, source, target)
-    taken = change(
-        _TAKE_BACK,
+    """Delete a relation, or all from one node to the other; return how many were deleted. Two statements."""
+    _mark_stale(agent_id, source, target)
+    deleted = change(
+        _DELETE,
         agent=agent_id,
         source=source.id,
         target=target.id,
         relation=None if relation is None else Relation(relation).value,
     )
-    _colour(agent_id, source, target)
-    return taken
+    _update_trust(agent_id, source, target)
+    return deleted
 
 
-def _draw(
+def _insert(
     agent_id: UUID, source: Node, target: Node, relation: Relation, *, weight: float, note: str, origin: str
 ) -> Tie:
     ((reached,),) = fetch(
-        _DRAW,
+        _INSERT,
         agent=agent_id,
         id=uuid7(),
         source_kind=source.kind.value,
@@ -101,21 +101,21 @@ def _draw(
         note=note,
         origin=origin,
     )
-    _mark(agent_id, source, target)
-    _colour(agent_id, source, target)
+    _mark_stale(agent_id, source, target)
+    _update_trust(agent_id, source, target)
     return Tie(source=source, target=target, relation=Relation(relation), weight=reached)
 
 
-def _mark(agent_id: UUID, source: Node, target: Node) -> None:
+def _mark_stale(agent_id: UUID, source: Node, target: Node) -> None:
     ends = (source, target)
-    memories = [each.id for each in ends if each.kind is NodeKind.MEMORY]
+    memories = [end.id for end in ends if end.kind is NodeKind.MEMORY]
     # Between two concepts or goals it is three edges from one memory to the next: further than neighborhoods reach.
     if memories:
-        mark_around(agent_id, [each.id for each in ends], memories)
+        mark_around(agent_id, [end.id for end in ends], memories)
 
 
-def _colour(agent_id: UUID, source: Node, target: Node) -> None:
-    """Let a fact be trusted by its bearing on a belief: three statements more, between such two alone."""
+def _update_trust(agent_id: UUID, source: Node, target: Node) -> None:
+    """Update the trust of a fact that is related to a belief: three more statements, only for such a pair."""
     ends = (source, target)
-    if any(each.kind is NodeKind.BELIEF for each in ends):
-        colour(agent_id=agent_id, memory_ids=[each.id for each in ends if each.kind is NodeKind.MEMORY])
+    if any(end.kind is NodeKind.BELIEF for end in ends):
+        colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is NodeKind.MEMORY])

@@ -1,4 +1,4 @@
-"""Questions to the knowledge graph, each a bounded walk of one recursive statement within one agent.
+"""Queries on the knowledge graph, each a bounded traversal of one agent's graph in one recursive statement.
 
 Beside the edges that were drawn, a walk follows what other tables say: a memory is a case of a concept
 (INSTANCE_OF), a concept is the broader of two, a goal has parts (PARENT_OF). Archived memories stay in a chain: forgetting
@@ -68,7 +68,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) A
 """
 # One row for each number of edges: who was met there first, and from where. A node that was visited is not met again,
 # so cycles end the walk; of more nodes than it may visit, those of the weightiest edges are taken.
-_WALK = f"""
+_TRAVERSE = f"""
 WITH RECURSIVE walk AS (
     SELECT 0 AS hops, ARRAY[%(start)s]::uuid[] AS frontier, ARRAY[%(start)s]::uuid[] AS visited, NULL::json AS steps
     UNION ALL
@@ -101,22 +101,22 @@ def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> Answer[F
 
     MAX_NODES at most; the answer says when there may be more. Raises NotFound for what is not this agent's, Invalid unless `hops` is 1 to MAX_HOPS.
     """
-    return _found(agent_id, node, _walk(agent_id, node, TO_CAUSES, hops))
+    return _found(agent_id, node, _traverse(agent_id, node, TO_CAUSES, hops))
 
 
 def find_supporting_evidence(*, agent_id: UUID, node: Node, hops: int = EVIDENCE_HOPS) -> Answer[Found]:
     """Return what speaks for something, and what speaks for that; nearest first. Bounded, and raises, as `find_causes`."""
-    return _found(agent_id, node, _walk(agent_id, node, TO_EVIDENCE, hops))
+    return _found(agent_id, node, _traverse(agent_id, node, TO_EVIDENCE, hops))
 
 
 def find_connected(
     *, agent_id: UUID, node: Node, hops: int, relations: Iterable[Relation] | None = None
 ) -> Answer[Found]:
-    """Return everything within so many edges, along any relation or those named, either way; nearest first.
+    """Return everything within `hops` edges, along any relation or those named, either way; nearest first.
 
     As bounded, and raises, as `find_causes`.
     """
-    return _found(agent_id, node, _walk(agent_id, node, paths_of(relations), hops))
+    return _found(agent_id, node, _traverse(agent_id, node, paths_of(relations), hops))
 
 
 def find_path(
@@ -128,11 +128,11 @@ def find_path(
     MAX_NODES nodes that were visited. Raises as `find_causes`.
     """
     paths = ONWARD if directed else ANYWHERE
-    walked = _walk(agent_id, start, paths, hops, end=end)
-    there = tuple(each for each in walked.found if each.node == end)
+    traversal = _traverse(agent_id, start, paths, hops, end=end)
+    there = tuple(node for node in traversal.found if node.node == end)
     if start.id == end.id:
         there = (Reached(node=end, path=()),)
-    return _found(agent_id, start, Answer(found=there, bounded=walked.bounded and not there), also=end)
+    return _found(agent_id, start, Answer(found=there, bounded=traversal.bounded and not there), also=end)
 
 
 def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[Contradiction]:
@@ -148,8 +148,8 @@ def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[
     pairs = [
         (Node(NodeKind(row[0]), row[1]), Node(NodeKind(row[2]), row[3]), row[4], row[5]) for row in read.found
     ]
-    nodes = {each for first, second, *_ in pairs for each in (first, second)} | ({about} if about else set())
-    labels = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
+    nodes = {node for first, second, *_ in pairs for node in (first, second)} | ({about} if about else set())
+    labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
     if about is not None and about not in labels:
         raise NotFound(f"there is no {about.kind} {about.id} of this agent")
     found = tuple(
@@ -160,23 +160,23 @@ def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[
     return Answer(found=found, bounded=read.bounded)
 
 
-def _walk(
+def _traverse(
     agent_id: UUID, start: Node, paths: Paths, hops: int, *, end: Node | None = None
 ) -> Answer[Reached]:
     check_hops(hops)
     with _in_time():
         rows = fetch(
-            _WALK,
+            _TRAVERSE,
             agent=agent_id,
             start=start.id,
             end=None if end is None else end.id,
             onward=sorted(paths.onward),
             back=sorted(paths.back),
             hops=hops,
-            # The node that it begins at counts as visited, and one more tells that there is more.
+            # The start counts as visited, and one node beyond the bound shows that there are more.
             nodes=MAX_NODES + 2,
         )
-    return within_bound(unfold(start, ([_step(each) for each in steps] for (steps,) in rows)), MAX_NODES)
+    return within_bound(unfold(start, ([_step(step) for step in steps] for (steps,) in rows)), MAX_NODES)
 
 
 def _step(found: dict[str, Any]) -> Step:
@@ -194,12 +194,16 @@ def _found(
 ) -> Answer[Found]:
     """Name what was reached. Raises NotFound when there is nothing to begin at, or `also` is nothing of this agent."""
     asked = [start] if also is None else [start, also]
-    nodes = {each.node for each in reached.found}.union(asked)
-    labels = labels_of(agent_id, [each.id for each in nodes], {each.kind for each in nodes})
-    for each in asked:
-        if each not in labels:
-            raise NotFound(f"there is no {each.kind} {each.id} of this agent")
-    found = tuple(_end(each.node, labels, each) for each in reached.found if each.node in labels)
+    nodes = {reached_node.node for reached_node in reached.found}.union(asked)
+    labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
+    for node in asked:
+        if node not in labels:
+            raise NotFound(f"there is no {node.kind} {node.id} of this agent")
+    found = tuple(
+        _end(reached_node.node, labels, reached_node)
+        for reached_node in reached.found
+        if reached_node.node in labels
+    )
     return Answer(found=found, bounded=reached.bounded)
 
 

@@ -1,4 +1,4 @@
-"""Memories that wait for one of the chores of `Upkeep`, and the end of waiting."""
+"""Find memories that wait under a maintenance flag of `Upkeep`, and clear the flag."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.memory.extraction import READ_CHARACTERS
 
 
 class Chore(StrEnum):
-    """A chore that this module knows, by its column of `Upkeep`."""
+    """The maintenance flags of this module, by their columns of `Upkeep`."""
 
     #: Concepts are to be taken from the memory.
     EXTRACT = "unextracted"
@@ -96,12 +96,12 @@ def take_still_waiting(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> l
 
 
 def end_waiting(chore: Chore, ids: Sequence[UUID]) -> int:
-    """Note that the chore is done for these memories. One statement."""
+    """Clear the maintenance flag of these memories. One statement."""
     return change(_DONE.replace("{chore}", chore.value), ids=list(ids)) if ids else 0
 
 
 def note_left_out(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> dict[UUID, int]:
-    """Note that a reply left these memories out; return, of those that still wait, how often replies have by now.
+    """Count that a reply left these memories out; return the counts of those that still wait.
 
     In the open transaction, the mind locked. One statement, none for none.
     """

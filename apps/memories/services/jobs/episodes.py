@@ -1,4 +1,4 @@
-"""Episodes after they were stored: closed when they are over, recalled as a whole, read memory by memory."""
+"""Episodes after storage: close, recall and read them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RecalledEpisode:
 
     @property
     def score(self) -> float:
-        """What it was ranked by."""
+        """The score that the ranking uses."""
         return self.terms.total
 
 
@@ -147,7 +147,7 @@ def recall_episodes(
     try:
         vector = embed_query(tenant_id=tenant_id, texts=[meaning], model=model)[0].tolist()
     except EmbeddingFailed as error:
-        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
+        log.warning("recall_lexical_fallback", agent_id=str(agent_id), error=str(error))
     with tenant_transaction(tenant_id):
         ranked = rank_episodes(
             _candidates(agent_id, reading, vector, model, now), span=reading.span, now=now, limit=limit

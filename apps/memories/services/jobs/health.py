@@ -1,4 +1,4 @@
-"""How maintenance is doing in the whole installation: figures only, no tenant's data, at a bounded cost."""
+"""The health of maintenance in the whole installation: counts only, no tenant's data, at a bounded cost."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.health import Figure, Metric, State, figure, judge_job, worst
 
-#: Where counting stops: more need not be told apart.
+#: The count at which counting stops: a higher one makes no difference.
 COUNTED = 20_000
 
-# Each counts along a partial index that holds nothing but what waits.
+# Each counts along a partial index of only the waiting rows.
 _OF_AGENTS = """
 SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
     SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
@@ -84,7 +84,7 @@ ORDER BY name
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A job's last run, and how the job stands."""
+    """A job's last run, and the job's state."""
 
     name: str
     state: State
@@ -101,7 +101,7 @@ class Job:
 
     @property
     def remedy(self) -> str:
-        """What to do; nothing while all is well."""
+        """The remedy to show; empty while the state is ok."""
         if self.state is State.OK:
             return ""
         if self.error:
@@ -122,7 +122,7 @@ class Job:
 
     @property
     def finding(self) -> str:
-        """What is wrong with it."""
+        """The problem with the job, as shown to people."""
         if self.failed and not self.is_idle and not self.error:
             return f"the last run of the job {self.name} failed for {self.failed:,} of its steps"
         return f"the job {self.name} has not succeeded for {_span(_idle(self))}"
@@ -130,7 +130,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Health:
-    """How maintenance is doing."""
+    """The health of maintenance."""
 
     figures: tuple[Figure, ...]
     jobs: tuple[Job, ...]
@@ -138,15 +138,17 @@ class Health:
     @property
     def state(self) -> State:
         """The worst of all."""
-        return worst([each.state for each in self.figures] + [each.state for each in self.jobs])
+        return worst([metric.state for metric in self.figures] + [job.state for job in self.jobs])
 
     @property
     def findings(self) -> list[tuple[State, str, str]]:
-        """What wants attention: its state, what it is, and what to do, the worst first."""
+        """Problems with their state and remedy, the worst first."""
         found = [
-            (each.state, _told(each), each.remedy) for each in self.figures if each.state is not State.OK
+            (metric.state, _describe(metric), metric.remedy)
+            for metric in self.figures
+            if metric.state is not State.OK
         ]
-        found += [(each.state, each.finding, each.remedy) for each in self.jobs if each.state is not State.OK]
+        found += [(job.state, job.finding, job.remedy) for job in self.jobs if job.state is not State.OK]
         return sorted(found, key=lambda finding: -finding[0].rank)
 
     def as_json(self) -> dict[str, Any]:
@@ -158,29 +160,27 @@ class Health:
                 for state, what, remedy in self.findings
             ],
             "figures": {
-                each.metric.value: {
-                    "count": each.count,
-                    "judged": each.judged,
-                    "limit": str(each.limit),
-                    "state": each.state.value,
-                    "remedy": each.remedy,
+                metric.metric.value: {
+                    "count": metric.count,
+                    "judged": metric.judged,
+                    "limit": str(metric.limit),
+                    "state": metric.state.value,
+                    "remedy": metric.remedy,
                 }
-                for each in self.figures
+                for metric in self.figures
             },
             "jobs": {
-                each.name: {
-                    "state": each.state.value,
-                    "period_s": each.period_s,
-                    "ended_ago_s": round(each.ended_ago_s, 1),
-                    "succeeded_ago_s": None
-                    if each.succeeded_ago_s is None
-                    else round(each.succeeded_ago_s, 1),
-                    "seconds": round(each.seconds, 3),
-                    "done": each.done,
-                    "failed": each.failed,
-                    "error": each.error,
+                job.name: {
+                    "state": job.state.value,
+                    "period_s": job.period_s,
+                    "ended_ago_s": round(job.ended_ago_s, 1),
+                    "succeeded_ago_s": None if job.succeeded_ago_s is None else round(job.succeeded_ago_s, 1),
+                    "seconds": round(job.seconds, 3),
+                    "done": job.done,
+                    "failed": job.failed,
+                    "error": job.error,
                 }
-                for each in self.jobs
+                for job in self.jobs
             },
         }
 
@@ -217,7 +217,7 @@ def _installation() -> dict[str, Any]:
     try:
         model = installation_model()
     except ConfigurationInvalid:
-        # `arbor doctor` tells it; no agent can be compared with a model that is none.
+        # `arbor doctor` reports it; no agent can be compared with an invalid model.
         return {"model": "", "dimension": 0}
     return {"model": model.name, "dimension": model.dimension}
 
@@ -252,16 +252,16 @@ def _idle(job: Job) -> float:
     return job.ended_ago_s if job.succeeded_ago_s is None else job.succeeded_ago_s
 
 
-def _told(one: Figure) -> str:
-    count = f"{one.count:,}{' or more' if one.count >= COUNTED else ''}"
-    if one.judged == one.count:
-        return f"{count} {one.title}"
+def _describe(metric: Figure) -> str:
+    count = f"{metric.count:,}{' or more' if metric.count >= COUNTED else ''}"
+    if metric.judged == metric.count:
+        return f"{count} {metric.title}"
     most = (
-        f"{one.judged:,.0f} of one agent"
-        if one.judged <= one.count
-        else f"the oldest for {_span(one.judged)}"
+        f"{metric.judged:,.0f} of one agent"
+        if metric.judged <= metric.count
+        else f"the oldest for {_span(metric.judged)}"
     )
-    return f"{count} {one.title} ({most})"
+    return f"{count} {metric.title} ({most})"
 
 
 def _span(seconds: float) -> str:

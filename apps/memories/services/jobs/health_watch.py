@@ -1,4 +1,4 @@
-"""Health watched: its figures are computed every minute, and a change of its state is told, once."""
+"""Watch the health of maintenance: compute it every minute, and record each change of its state once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def watch_health() -> State:
     health = read_health()
     last = _last_state()
     if health.state is not last:
-        _tell(health, last)
+        _record_change(health, last)
     return health.state
 
 
@@ -35,7 +35,7 @@ def _last_state() -> State | None:
     return State(detail["state"]) if detail else None
 
 
-def _tell(health: Health, last: State | None) -> None:
+def _record_change(health: Health, last: State | None) -> None:
     findings = [
         {"state": state.value, "what": what, "remedy": remedy}
         for state, what, remedy in health.findings[:_NAMED]

@@ -1,4 +1,4 @@
-"""Rounds of maintenance: agent after agent, each in a short step of its own, so that none holds up the rest."""
+"""Maintenance rounds: one short, bounded step per agent, so that no agent delays the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROUND_LASTS = timedelta(seconds=20)
 #: Agents that one look finds, and of one tenant among them while others wait.
 _FOUND = 200
 _OF_TENANT = 20
-#: Agents that a process remembers to have met from one round of a chore to the next.
+#: Agents that a process remembers as visited from one round of a job to the next.
 _REMEMBERED = 10_000
 
 # In any order: ids follow each other in time, so that an order by them would always begin with the oldest tenants.
@@ -33,13 +33,13 @@ SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
 """
 
 
-#: By the name of the chore, the agents that this process has met since it last met all that wait.
+#: By job, the agents that this process has visited since it last visited all that wait.
 _met_before: dict[str, set[UUID]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What a round came to."""
+    """The result of a round."""
 
     #: Steps that were taken, and what they did in all: rows changed, neighborhoods computed…
     steps: int = 0
@@ -55,7 +55,7 @@ def make_round(
     tend: Callable[[UUID, UUID], int],
     lasts: timedelta = ROUND_LASTS,
 ) -> Round:
-    """Tend agents that wait for this chore until none does, or `lasts` is over.
+    """Run the step for waiting agents until none waits, or `lasts` is over.
 
     `waiting` is SQL that yields `agent_id` of the agents of tenant `t.id` that wait, such as
     `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `tend(tenant_id, agent_id)` takes one bounded step
@@ -88,17 +88,17 @@ def make_round(
                 passed.add(agent_id)
             ended = time.monotonic()
             rest = (ended - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1)
-            # A long step's rest does not hold up the jobs behind this one.
+            # The rest of a long step does not delay the jobs behind this one.
             time.sleep(max(0.0, min(rest, ends_at - ended)))
     if len(met) <= _REMEMBERED:
         _met_before[name] = met
     if steps:
-        log.info("maintenance", chore=name, steps=steps, done=done, failed=failed)
+        log.info("round_finished", chore=name, steps=steps, done=done, failed=failed)
     return Round(steps=steps, done=done, failed=failed)
 
 
 def _find_next(waiting: str, passed: set[UUID], met: set[UUID]) -> list[tuple[UUID, UUID]]:
-    """Return agents that were not met yet, or, where all that wait were, begin anew with those that still do."""
+    """Return waiting agents not visited yet; when all were visited, start over with those that still wait."""
     found = _find_waiting(waiting, passed | met)
     if not found and met:
         met.clear()

@@ -1,4 +1,4 @@
-"""Noting that a job has run: one row for each, by which health sees one that has stopped."""
+"""Record job runs, one row per job, so that health notices a job that has stopped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db import connections
 from apps.memories.services.jobs.rounds import Round
 from apps.tenants.scope import APP
 
-_NOTE = """
+_RECORD = """
 INSERT INTO memories_jobrun AS r (name, period_s, first_at, ended_at, seconds, succeeded_at, done, failed, error)
 VALUES (%(name)s, %(period_s)s, now(), now(), %(seconds)s, CASE WHEN %(error)s = '' THEN now() END, %(done)s, %(failed)s,
     %(error)s)
@@ -26,7 +26,7 @@ ON CONFLICT (name) DO UPDATE SET period_s = EXCLUDED.period_s
 
 
 def expect_runs(periods: Mapping[str, float]) -> None:
-    """Note which jobs should run, and every how many seconds: one that never does is told as well. One statement."""
+    """Record the expected jobs with their periods in seconds, so that one that never runs is noticed. One statement."""
     with connections[APP].cursor() as cursor:
         cursor.execute(_EXPECT, {"names": list(periods), "periods": list(periods.values())})
 
@@ -34,7 +34,7 @@ def expect_runs(periods: Mapping[str, float]) -> None:
 def note_run(
     *, name: str, period_s: float, seconds: float, result: object = None, error: Exception | None = None
 ) -> None:
-    """Note the end of a run: what it returned, a Round or a count, or the error that ended it. One statement.
+    """Record the end of a run: its result, a Round or a count, or the error that ended it. One statement.
 
     Of an error only its kind is kept: what it says may name somebody's data.
     """
@@ -45,7 +45,7 @@ def note_run(
         done = result
     with connections[APP].cursor() as cursor:
         cursor.execute(
-            _NOTE,
+            _RECORD,
             {
                 "name": name,
                 "period_s": period_s,

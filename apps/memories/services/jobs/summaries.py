@@ -1,4 +1,4 @@
-"""Summaries of closed episodes: which want one, what they are made from, and how they are kept (seed 004, 6.4)."""
+"""Find closed episodes that need a summary, load their memories, and store their summaries (seed 004, 6.4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from arbor.memory.lexical import document_vector
 SETTLES_IN = timedelta(minutes=5)
 #: Tries of a summary before an episode is left as it is.
 MAX_FAILURES = 4
-#: Memories of one episode that a summary is made from; of a longer one, every so many.
+#: Memories of one episode that a summary is made from; of a longer episode, a regular sample.
 _READ = 1_000
 
 # An episode that was closed by a clock that ran ahead does not wait until that time has come.
@@ -134,7 +134,7 @@ def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> Em
 
 
 def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embedded) -> int:
-    """Keep summaries, in the open transaction; return how many.
+    """Store summaries, in the open transaction; return how many.
 
     An episode that has one by now keeps that, and one that got more members, or is open again, waits for a later one. Vectors of a model that the agent was moved away from meanwhile are dropped: upkeep embeds those summaries anew.
     Three statements.
@@ -145,25 +145,25 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embe
     made_by = embedder_for(embedded.model).model if vectors is not None else ""
     rows = [
         {
-            "id": str(each.episode_id),
-            "size": each.size,
-            "summary": each.text,
-            "by": each.by,
-            "lexical": sparsevec_text(document_vector(each.text)),
+            "id": str(summary.episode_id),
+            "size": summary.size,
+            "summary": summary.text,
+            "by": summary.by,
+            "lexical": sparsevec_text(document_vector(summary.text)),
             # There is nothing to embed where nothing was said.
-            "embedding": literal if each.text else None,
-            "embedding_model": made_by if each.text else "",
+            "embedding": literal if summary.text else None,
+            "embedding_model": made_by if summary.text else "",
         }
-        for each, literal in zip(summaries, literals, strict=True)
+        for summary, literal in zip(summaries, literals, strict=True)
     ]
     return change(_STORE, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
 
 
 def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
-    """Note on the episode that a try at its summary failed, and why. One statement."""
+    """Record on the episode that its summary failed, with the reason. One statement."""
     change(_FAILED, agent=agent_id, episode=episode_id, reason=reason)
 
 
 def reset_failures(episode_ids: Sequence[str]) -> int:
-    """Let these episodes, left without a summary, be tried again; return how many. One statement, none for none."""
+    """Mark these episodes without a summary as waiting again; return how many. One statement, none for none."""
     return change(_RESET, ids=list(episode_ids)) if episode_ids else 0

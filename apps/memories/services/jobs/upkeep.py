@@ -1,4 +1,4 @@
-"""Maintenance of memories: it decides nothing. Each call is bounded, idempotent, and says what it did."""
+"""Periodic maintenance of memories. Each call is bounded, idempotent, and returns a count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from apps.tenants.statements import change, fetch
 
 log = structlog.get_logger(__name__)
 
-#: A text nobody has embedded for so long is embedded anew when it comes back.
+#: Age at which an unused cached vector is deleted; the text is embedded again if it returns.
 CACHE_KEPT = timedelta(days=30)
 #: How long one call goes on: what is left is trimmed in the next hour.
 CACHE_TRIM_TAKES = timedelta(seconds=60)
@@ -77,7 +77,7 @@ def trim_embedding_cache() -> Round:
                 trimmed = change(_TRIM, kept=CACHE_KEPT, most=_TRIMMED)
         except DatabaseError:
             # One tenant's fault is on record, and the others' caches are trimmed.
-            log.exception("cache_not_trimmed", tenant_id=str(tenant_id))
+            log.exception("cache_trim_failed", tenant_id=str(tenant_id))
             failed += 1
             continue
         done += trimmed

@@ -1,1 +1,1 @@
-"""Recall memories: from minds at hand or by a scan, ranked, and what is present in mind."""
+"""Recall memories from cached minds or by a scan, rank them, and read activations."""

@@ -1,4 +1,4 @@
-"""What is present in an agent's mind: raised where the agent itself recalls, and read for its next heartbeat.
+"""Activations: raised by the agent's own recalls, and read for its next heartbeat.
 
 The table is a cache and unlogged: after a crash of the database it is empty, and fills again as the agent recalls.
 """
@@ -33,7 +33,7 @@ from arbor.memory.neighborhood import HIGHEST
 
 #: Faded rows that one step drops.
 _DROPPED = 5_000
-#: Beyond so many half lives PostgreSQL calls the power an underflow; nothing is left long before.
+#: Beyond this number of half lives PostgreSQL raises an underflow; nothing is left long before.
 _LONGEST = 64
 
 # `arbor.memory.activation.level_after`.
@@ -41,8 +41,8 @@ _LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
     0, extract(epoch FROM coalesce(%(now)s::timestamptz, now()) - a.at)::float8 / %(half_life)s
 ))"""
 # `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has in hand go uncounted rather than
-# hold up a heartbeat.
-_NOTE = f"""
+# delay a heartbeat.
+_RAISE = f"""
 WITH recalled AS MATERIALIZED (
     SELECT (%(agents)s::uuid[])[r.agent] AS agent_id, r.id, r.level
     FROM unnest(%(numbers)s::int[], %(ids)s::uuid[], %(levels)s::float8[]) AS r(agent, id, level)
@@ -93,7 +93,7 @@ SELECT m.id, present.level FROM ({_PRESENT}) present
 JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = present.memory_id AND m.status = 'active'
 ORDER BY present.level DESC, m.id LIMIT %(limit)s
 """  # noqa: S608
-#: An agent's themes, the most present first: to be read alone, or within another statement. Its values are
+#: An agent's clusters, the most present first: to be read alone, or within another statement. Its values are
 #: `theme_values()`, and `agent`.
 THEMES = f"""
 SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, theme.activation,
@@ -148,19 +148,19 @@ def note_recalls(recalled: Mapping[UUID, Mapping[UUID, float]], *, now: datetime
             levels += present.values()
     if not agents:
         return 0
-    return change(_NOTE, agents=agents, numbers=numbers, ids=ids, levels=levels, **_fading(now))
+    return change(_RAISE, agents=agents, numbers=numbers, ids=ids, levels=levels, **_fading(now))
 
 
 def activated_memories(*, agent_id: UUID, limit: int = 20, now: datetime | None = None) -> list[ActiveMemory]:
     """Return what is present in the agent's mind, the most present first. One statement; changes nothing."""
     rows = fetch(_MEMORIES, agent=agent_id, limit=_checked(limit), **_fading(now))
-    return [ActiveMemory(id=each, level=level) for each, level in rows]
+    return [ActiveMemory(id=memory_id, level=level) for memory_id, level in rows]
 
 
 def activated_clusters(
     *, agent_id: UUID, limit: int = THEMES_SHOWN, now: datetime | None = None
 ) -> list[ActiveCluster]:
-    """Return the themes that the agent's mind is on, the most present first. One statement; changes nothing."""
+    """Return the clusters that the agent's mind is on, the most present first. One statement; changes nothing."""
     values = {**theme_values(now), "themes": _checked(limit)}
     return [
         ActiveCluster(

@@ -1,6 +1,6 @@
-"""What the memories that fit best bring to mind by their neighborhoods: a part of the scan, and what it reads of it.
+"""The part of the scan that adds memories from the neighborhoods of the best ones, and its result.
 
-A neighborhood is used as it was computed last; one that is missing lends nothing.
+A neighborhood is used as it was last computed; a missing one contributes nothing.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
     if not data:
         return NO_LINKS
     rows = unpack(data, _LAYOUT)
-    places = {each: place for place, each in enumerate(_keys(ids))}
-    ends = [[places.get(each, -1) for each in _keys(rows[name])] for name in ("lender", "borrower")]
+    places = {key: place for place, key in enumerate(_keys(ids))}
+    ends = [[places.get(key, -1) for key in _keys(rows[name])] for name in ("lender", "borrower")]
     lender, borrower = np.array(ends, dtype=np.int64)
     known = (lender >= 0) & (borrower >= 0)
     share = np.clip(rows["share"].astype(np.float64), 0.0, 1.0)

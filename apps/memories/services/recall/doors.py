@@ -1,4 +1,4 @@
-"""The two doors of recall: `recall`, which opens its own transactions, and `Recaller`, for the transaction that is open.
+"""The entry points of recall: `recall` opens its own transactions, `Recaller` uses the open one.
 
 Nothing is approximate: every memory of the agent is scored, and one ranker orders the best with their neighbours.
 """
@@ -76,15 +76,15 @@ class Recaller:
         return recalled(find(self.queries(requests), minds))
 
     def open_minds(self, requests: Sequence[RecallRequest]) -> dict[UUID, MindAtHand]:
-        """Return the minds at hand that answer these requests, and read the statistics of the requests' terms.
+        """Return the cached minds that answer these requests, and read the statistics of the requests' terms.
 
-        One statement where all minds are at hand, up to three where they are not. To be called anew after writing memories.
+        One statement where all minds are cached, up to three where they are not. Call it again after writing memories.
         """
         missing = self._missing([(request.agent_id, request.text) for request in requests])
         agent_ids = {request.agent_id for request in requests if can_answer(request.only)}
         minds = MINDS.bring_up_to_date({agent_id: missing.get(agent_id) for agent_id in agent_ids})
         known = missing.keys() & minds.keys()
-        self._note(
+        self._add_statistics(
             {agent_id: missing[agent_id] for agent_id in known},
             {agent_id: minds[agent_id].statistics for agent_id in known},
         )
@@ -113,7 +113,7 @@ class Recaller:
     def _read_statistics(self, asked: Sequence[tuple[UUID, str]]) -> None:
         missing = self._missing(asked)
         if missing:
-            self._note(missing, read_term_statistics(missing))
+            self._add_statistics(missing, read_term_statistics(missing))
 
     def _missing(self, asked: Sequence[tuple[UUID, str]]) -> dict[UUID, frozenset[int]]:
         """Return all terms of the agents of which not every term is known."""
@@ -126,7 +126,9 @@ class Recaller:
             if agent_id not in self._terms or not wanted <= self._terms[agent_id]
         }
 
-    def _note(self, terms: Mapping[UUID, frozenset[int]], statistics: Mapping[UUID, TermStatistics]) -> None:
+    def _add_statistics(
+        self, terms: Mapping[UUID, frozenset[int]], statistics: Mapping[UUID, TermStatistics]
+    ) -> None:
         self._terms |= terms
         self._statistics |= statistics
 
@@ -189,7 +191,7 @@ def _noted(query: Query, found: Found, *, counts: bool) -> list[Recalled]:
 
 
 def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None:
-    """Return what to embed by what the mind at hand knew at its last recall; None where it is not at hand.
+    """Return what to embed by what the cached mind knew at its last recall; None where it is not cached.
 
     So a query is embedded without a transaction before. Whoever uses it asks again in the transaction that recalls.
     """
@@ -213,6 +215,6 @@ def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float]
             0
         ].tolist()
     except EmbeddingFailed as error:
-        log.warning("recall_by_words_alone", agent_id=str(agent_id), error=str(error))
+        log.warning("recall_lexical_fallback", agent_id=str(agent_id), error=str(error))
         return None
     return vector

@@ -1,4 +1,4 @@
-"""A recall's filter as conditions of a statement on the memories.
+"""A recall's filter as conditions of an SQL statement.
 
 A recall that is not filtered has none of them, and reads its index alone; most of them need the table.
 """
@@ -35,7 +35,7 @@ _CONDITIONS = {
 def filter_conditions(only: RecallFilter) -> tuple[str, dict[str, Any]]:
     """Return conditions, each after an AND, and their values."""
     values = {
-        "types": [each.value for each in sorted(only.types)] or None,
+        "types": [memory_type.value for memory_type in sorted(only.types)] or None,
         "since": only.since,
         "until": only.until,
         "session": only.session or None,

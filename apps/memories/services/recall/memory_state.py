@@ -1,4 +1,4 @@
-"""What recalling changes, and what an image lacks: how memories were used, whom they remind of, and their texts."""
+"""Read from the database what a mind image lacks: uses and neighborhoods of memories, and their texts."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ MOST_CONTENTS = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uses:
-    """How some memories were used: columns, of those that were used or are present in mind."""
+    """The uses and activations of some memories, as columns; memories with neither are missing."""
 
     #: Among the memories that were asked for.
     places: npt.NDArray[np.int64]

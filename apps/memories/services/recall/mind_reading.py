@@ -1,4 +1,4 @@
-"""Reading a mind for its image in a process: all of its active memories, or those that have changed since a snapshot.
+"""Read a mind for its image: all of its active memories, or those that changed since a snapshot.
 
 Revisions are numbers of transactions. A reader notes which transactions its statement saw, and asks for what others wrote the
 next time: nothing is missed that is committed late, and writers need not wait for each other to be counted.

@@ -1,4 +1,4 @@
-"""Minds at hand: images of minds that this process has recalled from lately, brought up to date in each transaction.
+"""The mind cache: images of recently recalled minds in this process, brought up to date in each transaction.
 
 An image is shared by all transactions of the process, so only committed rows enter it; a transaction that has itself written
 memories of the mind gets an image of its own.
@@ -27,10 +27,10 @@ log = structlog.get_logger(__name__)
 
 type _Key = tuple[UUID, UUID]
 
-#: A mind is loaded when it was recalled from once for each so many memories: by then scans have cost about as much more as
-#: the load will cost (docs/decisions/0014-a-mind-at-hand.md). Below so many, at once.
+#: A mind is loaded when it had one recall per this number of memories: by then scans have cost about as much more as
+#: the load will cost (docs/decisions/0014-a-mind-at-hand.md). Below this number, at once.
 MEMORIES_A_RECALL = 1_000
-#: Recalls count within so many seconds.
+#: Recalls count within this number of seconds.
 _WITHIN_S = 600.0
 #: Memories that are loaded by one statement; other minds wait for the next recall.
 _MOST_LOADED = 10_000
@@ -84,14 +84,14 @@ class MindsAtHand:
         return self._nbytes
 
     def bring_up_to_date(self, terms: Mapping[UUID, Collection[int] | None]) -> dict[UUID, MindAtHand]:
-        """Return the minds of these agents that are at hand, as the open transaction sees them. One statement.
+        """Return the minds of these agents that are cached, as the open transaction sees them. One statement.
 
         The statement also reads the statistics of the terms that are given for an agent, if any are wanted.
         """
         if not settings.ARBOR_MINDS_AT_HAND_MB:
             return {}
         tenant_id = current_tenant()
-        entries = self._held(tenant_id, terms)
+        entries = self._cached_minds(tenant_id, terms)
         readings = read_changes({agent_id: entry.snapshot for agent_id, entry in entries.items()}, terms)
         found = {}
         for reading in readings:
@@ -106,7 +106,7 @@ class MindsAtHand:
     def load(self, documents: Mapping[UUID, int]) -> dict[UUID, MindAtHand]:
         """Load those of these agents' minds that are worth it, and return them. One statement, or none.
 
-        `documents` says about how many memories each agent has, of whose mind nothing is at hand. A mind that is missing in
+        `documents` says about how many memories each agent has, of whose mind nothing is cached. A mind that is missing in
         the answer has to be scanned.
         """
         if not settings.ARBOR_MINDS_AT_HAND_MB:
@@ -119,7 +119,7 @@ class MindsAtHand:
             try:
                 image = MindImage.of(reading.rows, dimension=reading.model.dimension)
             except ValueError as error:
-                log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
+                log.warning("mind_load_failed", agent_id=str(reading.agent_id), error=str(error))
                 continue
             self._put((tenant_id, reading.agent_id), image, reading)
             found[reading.agent_id] = MindAtHand(
@@ -130,7 +130,7 @@ class MindsAtHand:
     def term_statistics(
         self, tenant_id: UUID, agent_id: UUID, terms: Collection[int]
     ) -> TermStatistics | None:
-        """Return the statistics of these terms as of the last recall; None for a mind that is not at hand."""
+        """Return the statistics of these terms as of the last recall; None for a mind that is not cached."""
         with self._lock:
             entry = self._entries.get((tenant_id, agent_id))
         if entry is None or not settings.ARBOR_MINDS_AT_HAND_MB:
@@ -146,7 +146,7 @@ class MindsAtHand:
             self._recalls.clear()
             self._nbytes = 0
 
-    def _held(self, tenant_id: UUID, agent_ids: Iterable[UUID]) -> dict[UUID, _Entry]:
+    def _cached_minds(self, tenant_id: UUID, agent_ids: Iterable[UUID]) -> dict[UUID, _Entry]:
         with self._lock:
             entries = {}
             for agent_id in agent_ids:
@@ -168,7 +168,7 @@ class MindsAtHand:
         try:
             image = entry.image.changed(reading.rows)
         except ValueError as error:
-            log.warning("mind_not_at_hand", agent_id=str(reading.agent_id), error=str(error))
+            log.warning("mind_load_failed", agent_id=str(reading.agent_id), error=str(error))
             self._drop(key)
             return None
         if not reading.wrote_memories:
@@ -176,7 +176,7 @@ class MindsAtHand:
         return MindAtHand(image=image, model=entry.model, statistics=reading.statistics)
 
     def _worth_loading(self, tenant_id: UUID, documents: Mapping[UUID, int]) -> list[UUID]:
-        """Count the recalls of minds that are not at hand; return the minds to load."""
+        """Count the recalls of minds that are not cached; return the minds to load."""
         fitting = _budget() // (4 * settings.ARBOR_EMBEDDING_DIMENSION + _BESIDE_VECTOR)
         wanted: list[UUID] = []
         left = _MOST_LOADED
@@ -200,7 +200,7 @@ class MindsAtHand:
         return recalls.count
 
     def _put(self, key: _Key, image: MindImage, reading: MindReading) -> None:
-        """Hold an image that contains all that the reading's snapshot saw, and nothing else."""
+        """Cache an image that contains exactly what the reading's snapshot saw."""
         with self._lock:
             before = self._entries.pop(key, None)
             nbytes = before.nbytes if before is not None and before.image is image else image.nbytes

@@ -1,4 +1,4 @@
-"""Rows that come from the database by the hundred, packed as bytes and read by numpy at once.
+"""Read many rows from the database packed as bytes, and decode them by numpy at once.
 
 PostgreSQL's own binary forms, put one after another, are rows of a fixed length: a tenth of the work of fetching
 values one by one, on either side.

@@ -1,4 +1,4 @@
-"""From queries to memories: found in a mind at hand or by a scan, ranked, and read whole."""
+"""Answer queries: find candidates in a cached mind or by a scan, rank them, and load the memories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SELECT id, content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = AN
 
 
 def find(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[tuple[Query, Found]]:
-    """Return what each query finds, not ranked yet: in a mind at hand, or by a scan."""
+    """Return the candidates of each query, not ranked yet: from a cached mind, or by a scan."""
     found = find_at_hand(queries, minds)
     return [(query, here or scan(query)) for query, here in zip(queries, found, strict=True)]
 

@@ -1,4 +1,4 @@
-"""Recall from minds at hand: every memory is scored in this process, and the database is asked for what changes by recalling.
+"""Recall from the mind cache: score every memory in this process, and ask the database only for what recalls change.
 
 Equal to `scan`, whose statement says the same; a test compares them.
 """

@@ -1,4 +1,4 @@
-"""The scan of a mind: every memory of an agent scored, exactly, in one pass over one index, and the best of them fetched.
+"""The scan of a mind: score every memory exactly in one pass over one index, and fetch the best.
 
 Only those that can be among the best go further than their score. What it takes to be among them is guessed from a
 sample of the same scores; where the guess was too high, which the answer shows, the statement is run again without one.
@@ -40,7 +40,7 @@ from arbor.memory.query import Reading
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
-#: So many times the memories that are wanted are let through by the guess.
+#: The guess admits this multiple of the wanted memories.
 _MARGIN = 6
 #: Scores of the sample that lie above the guess: the fewer, the less it is to be relied on.
 _ABOVE = 16
@@ -158,13 +158,13 @@ class Query:
     reading: Reading
     #: About how many memories the agent has: how much is read depends on it, what is found does not.
     documents: int
-    #: What fits best, and lends along its neighborhood, depends on them.
+    #: The best fits, whose neighborhoods contribute, depend on them.
     weights: Weights = DEFAULT_WEIGHTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Candidates, what is usual in that mind, and beside each candidate what is told of it when it is returned."""
+    """Candidates, the background statistics of that mind, and beside each candidate the columns that are returned with it."""
 
     candidates: Candidates
     links: Links
@@ -244,7 +244,7 @@ def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
 
 
 def _guess(documents: int, kept: int) -> tuple[float, int]:
-    """Return the share of the memories to let through, and how many to guess from; a sample of 0 lets all through."""
+    """Return the share of the memories to admit, and the size of the sample to guess from; a sample of 0 admits all."""
     share = _MARGIN * kept / max(documents, 1)
     return (share, max(_LEAST_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
 
@@ -260,7 +260,7 @@ def _found(row: Sequence[Any], now: datetime) -> Found:
     once = order[first]
     rows = rows[once]
     places = once.tolist()
-    session, role, types = ([column[each] for each in places] if column else [] for column in texts)
+    session, role, types = ([column[place] for place in places] if column else [] for column in texts)
 
     def numbers(name: str) -> npt.NDArray[np.float64]:
         return rows[name].astype(np.float64)

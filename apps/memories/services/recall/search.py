@@ -1,4 +1,4 @@
-"""The plain search of an agent's memories: by meaning alone, exactly, with nothing weighed against it (seed 004).
+"""Search an agent's memories by similarity of meaning alone, exactly (seed 004).
 
 What an agent recalls is `recall`'s to say; this one answers which of its texts are nearest to a text.
 """

@@ -1,4 +1,4 @@
-"""The statistics that a query is read with: how rare its words are among an agent's memories, and the model of its vectors."""
+"""Term statistics for a query: document frequencies among an agent's memories, and the model of their vectors."""
 
 from __future__ import annotations
 

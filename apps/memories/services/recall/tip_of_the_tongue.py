@@ -1,4 +1,4 @@
-"""The tip of the tongue: a theme that a query brings to mind while none of its memories is clear."""
+"""Partial recall: clusters that a query matches while none of their memories is clear."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arbor.memory.values import Recalled
 
 log = structlog.get_logger(__name__)
 
-#: Themes that are looked at: the nearest.
+#: Clusters that are looked at: the nearest.
 _LOOKED_AT = 20
 
 # The memories are scanned in the index of the mind alone, as in recall.
@@ -50,19 +50,19 @@ FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest
 
 @dataclass(frozen=True, kw_only=True)
 class PartialActivation:
-    """A theme on the tip of the tongue."""
+    """A cluster on the tip of the tongue."""
 
     cluster_id: UUID
     name: str
     keywords: tuple[str, ...]
-    #: Cosine of the query with the theme's centre, and with the nearest of its memories.
+    #: Cosine of the query with the cluster's centre, and with the nearest of its memories.
     strength: float
     best_memory: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Found:
-    """The nearest themes, and how near the query is to all memories and to the nearest of them."""
+    """The nearest clusters, and how near the query is to all memories and to the nearest of them."""
 
     rows: dict[UUID, tuple[str, tuple[str, ...]]]
     resonances: list[Resonance]
@@ -73,7 +73,7 @@ class _Found:
 def find_partial_activations(
     *, agent_id: UUID, vector: Sequence[float], model: EmbeddingModel | None = None
 ) -> list[PartialActivation]:
-    """Return the themes that resonate with a query while none of their memories is clear (seed 004), the nearest first.
+    """Return the clusters that resonate with a query while none of their memories is clear (seed 004), the nearest first.
 
     `vector` is the query's by the model of the agent's vectors, of any length but zero. In the open transaction, two
     statements; changes nothing. At most three (`arbor.memory.clusters.tip_of_tongue`).
@@ -91,7 +91,7 @@ def on_the_tip_of_the_tongue(
     model: EmbeddingModel | None = None,
     without_session: str = "",
 ) -> list[PartialActivation]:
-    """Return the themes that a recall brought to mind when nothing clear came; none if something did.
+    """Return the clusters that a recall brought to mind when nothing clear came; none if something did.
 
     A memory is clear that has the query's words, or is by far the nearest in meaning. In the open transaction; one
     statement where the words left it open, none where they did not. Memories of `without_session`, if named, do not
@@ -112,14 +112,14 @@ def tip_of_the_tongue_about(
 ) -> list[PartialActivation]:
     """Return the same for a text, in transactions of its own; none when the agent's embedder cannot be asked.
 
-    Without `recalled`, all themes that resonate while none of their own memories is clear.
+    Without `recalled`, all clusters that resonate while none of their own memories is clear.
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
     try:
         vector = embed_texts(tenant_id=tenant_id, texts=[text], model=model)[0].tolist()
     except EmbeddingFailed as error:
-        log.warning("no_tip_of_the_tongue", agent_id=str(agent_id), error=str(error))
+        log.warning("partial_recall_failed", agent_id=str(agent_id), error=str(error))
         return []
     with tenant_transaction(tenant_id):
         if recalled is None:
@@ -143,11 +143,11 @@ def _look(
 def _partial(found: _Found) -> list[PartialActivation]:
     return [
         PartialActivation(
-            cluster_id=each.id,
-            name=found.rows[each.id][0],
-            keywords=found.rows[each.id][1],
-            strength=each.centre,
-            best_memory=each.best_memory,
+            cluster_id=resonance.id,
+            name=found.rows[resonance.id][0],
+            keywords=found.rows[resonance.id][1],
+            strength=resonance.centre,
+            best_memory=resonance.best_memory,
         )
-        for each in tip_of_tongue(found.resonances, found.cosines)
+        for resonance in tip_of_tongue(found.resonances, found.cosines)
     ]

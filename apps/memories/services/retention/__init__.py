@@ -1,1 +1,1 @@
-"""Keep what matters: the buffer, quotas, forgetting and the archive."""
+"""The buffer, quotas, forgetting and the archive."""

@@ -1,4 +1,4 @@
-"""Taking memories out of recall, bringing them back, and, as an act of its own, removing them for good."""
+"""Archive, restore and purge memories, each with an audit record."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OWNERS = (
     "SELECT id, agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
 )
 # In the order of their ids, as everybody locks memories; no stronger than it must be: an agent that recalls one of them
-# meanwhile refers to it from its counts, and holds themes that are marked below.
+# meanwhile refers to it from its counts, and holds clusters that are marked below.
 _LOCKED = """
 SELECT id, agent_id, status, content_hash FROM memories_memory
 WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id FOR NO KEY UPDATE
@@ -46,28 +46,28 @@ UPDATE memories_memory SET status = 'active', archived_at = NULL,
     retention = CASE WHEN %(for_good)s THEN %(permanent)s ELSE retention END
 WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
 """
-# No chore waits for what is archived; it is taken up again when it comes back.
-_LEAVE = """
+# An archived memory has no maintenance flags; `restore` sets them again.
+_CLEAR_FLAGS = """
 UPDATE memories_upkeep SET stale = false, unclustered = false, unextracted = false, unweighed = false
 WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
 """
-_CUT = """
+_DELETE_EDGES = """
 DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND (
     source_kind = 'memory' AND source_id = ANY(%(ids)s::uuid[])
     OR target_kind = 'memory' AND target_id = ANY(%(ids)s::uuid[])
 )
 """
-# The database removes what belongs to a memory with it: its access, upkeep, links, places in themes.
-# What an agent still holds of it would be remembered anew.
-_LET_GO = """
+# The database removes what belongs to a memory with it: its access, upkeep, links, places in clusters.
+# What the agent's buffer still has of it would be remembered again.
+_CLEAR_BUFFER = """
 DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
     AND (promoted_to_id = ANY(%(ids)s::uuid[]) OR content_hash = ANY(%(digests)s::bytea[]))
 """
 _PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
 
 # What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
-# or that recalled it. One that is still open is ended; what else it was about is asked anew.
-_EMPTY_ERRANDS = f"""
+# or that recalled it. One that is still open is ended; what else it was about is asked again.
+_EMPTY_CALLS = f"""
 UPDATE heartbeats_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
     sections = {sql_literal([])},
     status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
@@ -105,7 +105,7 @@ def archive(
     actor: str,
     action: AuditAction = AuditAction.MEMORIES_ARCHIVED,
 ) -> int:
-    """Take memories out of recall in the transaction that is open; return how many were not out of it before.
+    """Archive memories in the open transaction; return how many were active.
 
     Nothing is lost: `restore` brings them back. One record in the audit for each agent, which names them.
     Raises NotFound for ids that this tenant does not have, LimitReached for more than MOST_AT_ONCE, and Invalid for a
@@ -116,16 +116,16 @@ def archive(
     if ids:
         change(_ARCHIVE, ids=ids)
         _mark_around(ids)
-        change(_LEAVE, ids=ids)
+        change(_CLEAR_FLAGS, ids=ids)
         _count_words(ids, sign=-1)
         _record(action, by_agent, verb="archived", reason=reason, actor=actor)
     return len(ids)
 
 
 def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bool = False) -> int:
-    """Bring archived memories back in the transaction that is open; return how many were archived.
+    """Restore archived memories in the open transaction; return how many were archived.
 
-    An expiry that has passed is dropped, and the memory counts as reinforced now, so that it fades anew from here. It
+    An expiry that has passed is dropped, and the memory counts as reinforced now, so that its decay starts again. It
     can be forgotten again by the same rules, unless it is restored `for_good`, which makes it permanent.
     Raises what `archive` does.
     """
@@ -166,10 +166,10 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         by_agent[agent_id].append(memory_id)
         hashes[memory_id] = bytes(digest).hex()
     _mark_around(ids)
-    change(_EMPTY_ERRANDS, ids=ids, names=[str(each) for each in ids], agents=list(by_agent))
+    change(_EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
     change(_EMPTY_TURNS, ids=ids)
-    change(_CUT, ids=ids, agents=list(by_agent))
-    change(_LET_GO, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
+    change(_DELETE_EDGES, ids=ids, agents=list(by_agent))
+    change(_CLEAR_BUFFER, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
     change(_PURGE, ids=ids)
     EmbeddingCacheEntry.objects.filter(content_hash__in={bytes(row[3]) for row in rows}).delete()
     _record(
@@ -205,15 +205,15 @@ def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
 def _locked_rows(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     ids = sorted(set(memory_ids))
     owners = dict(fetch(_OWNERS, ids=ids))
-    if missing := [each for each in ids if each not in owners]:
+    if missing := [memory_id for memory_id in ids if memory_id not in owners]:
         raise NotFound(f"this tenant has no memory {_some(missing)}")
     if not ids:
         return []
     lock_minds(owners.values())
     rows = fetch(_LOCKED, ids=ids)
     if len(rows) != len(ids):
-        gone = set(ids) - {row[0] for row in rows}
-        raise NotFound(f"this tenant no longer has memory {_some(sorted(gone))}")
+        deleted = set(ids) - {row[0] for row in rows}
+        raise NotFound(f"this tenant no longer has memory {_some(sorted(deleted))}")
     return rows
 
 
@@ -235,7 +235,7 @@ def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
 
 
 def _mark_around(ids: Sequence[UUID]) -> None:
-    """Say what has to be computed anew, now that these memories come or go."""
+    """Mark the neighborhoods and clusters of these memories stale."""
     mark_stale(ids)
     mark_clusters_stale(ids)
 
@@ -245,10 +245,10 @@ def _record(
 ) -> None:
     for agent_id, ids in sorted(by_agent.items()):
         of_agent: dict[str, Any] = {
-            name: {str(each): values[each] for each in ids} for name, values in detail.items()
+            name: {str(memory_id): values[memory_id] for memory_id in ids} for name, values in detail.items()
         }
         if not of_agent:
-            of_agent = {"memory_ids": [str(each) for each in ids]}
+            of_agent = {"memory_ids": [str(memory_id) for memory_id in ids]}
         record(
             action=action,
             actor=actor,

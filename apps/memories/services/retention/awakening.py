@@ -1,4 +1,4 @@
-"""What comes back to mind: it counts as remembered again, and its chores are taken up."""
+"""Count reinforcements of memories, and set the maintenance flags of restored ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SELECT %(tenant)s, r.id, 0, r.times, now() FROM unnest(%(ids)s::uuid[], %(times)
 ON CONFLICT (tenant_id, memory_id) DO UPDATE
 SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
 """
-_TAKE_UP = """
+_SET_FLAGS = """
 UPDATE memories_upkeep u SET stale = true, unclustered = true, unextracted = NOT EXISTS (
     SELECT FROM memories_memoryconcept c WHERE c.tenant_id = u.tenant_id AND c.memory_id = u.memory_id
 )
@@ -22,10 +22,10 @@ WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
 
 
 def reinforce(times: Mapping[UUID, int]) -> None:
-    """Count how often each memory was remembered again; what had faded starts to fade anew. One statement."""
+    """Count how often each memory was remembered again; their decay starts again. One statement."""
     change(_REINFORCE, ids=list(times), times=list(times.values()))
 
 
 def take_up(memory_ids: Sequence[UUID]) -> None:
-    """Let the chores of memories that were archived wait again. One statement."""
-    change(_TAKE_UP, ids=list(memory_ids))
+    """Set the maintenance flags of memories that were archived. One statement."""
+    change(_SET_FLAGS, ids=list(memory_ids))

@@ -1,4 +1,4 @@
-"""The buffer of things that an agent does not remember yet: filled and searched by heartbeats."""
+"""Fill and search the buffer of an agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from arbor.memory.recall_request import check_query
 
 # Buffered again, a thing stays longer. What makes room, for each agent by itself: what was promoted, then the least
 # important, then the oldest.
-_HOLD = """
+_ADD = """
 WITH incoming AS MATERIALIZED (
     SELECT r.*, decode(content_digest, 'hex') AS content_hash FROM json_to_recordset(%(rows)s::json) AS r(
         agent uuid, id uuid, content text, content_digest text, role text, importance float8, source text,
@@ -99,7 +99,7 @@ FROM chosen ORDER BY place, score DESC, created_at DESC, id
 
 @dataclass(frozen=True, kw_only=True)
 class Holding:
-    """A held thing that came to mind."""
+    """A buffer item that was found."""
 
     id: UUID
     content: str
@@ -122,8 +122,8 @@ def hold(*, agent_id: UUID, things: Sequence[ToHold]) -> list[UUID]:
 def hold_for(things: Mapping[UUID, Sequence[ToHold]]) -> dict[UUID, list[UUID]]:
     """Buffer things of several agents in the transaction that is open, and return their ids in order. One statement.
 
-    What is buffered already stays longer. Each agent's buffer holds CAPACITY at once: the least important make room, on
-    record. Vectors follow: the embedding backlog reads what has none. Raises LimitReached for more things than it holds.
+    What is buffered already stays longer. Each agent's buffer has room for CAPACITY: the least important make room, on
+    record. Vectors follow: the embedding backlog reads what has none. Raises LimitReached for more items than that.
     """
     digests = {
         agent_id: [content_hash(thing.content) for thing in of_agent] for agent_id, of_agent in things.items()
@@ -139,7 +139,7 @@ def hold_for(things: Mapping[UUID, Sequence[ToHold]]) -> dict[UUID, list[UUID]]:
     agents = sorted(agent_id for agent_id, of_agent in things.items() if of_agent)
     ids: dict[tuple[UUID, bytes], UUID] = {}
     cleared: dict[UUID, int] = {}
-    for agent_id, item_id, digest, lost in fetch(_HOLD, rows=to_json(rows), agents=agents, capacity=CAPACITY):
+    for agent_id, item_id, digest, lost in fetch(_ADD, rows=to_json(rows), agents=agents, capacity=CAPACITY):
         ids[agent_id, bytes(digest)] = item_id
         cleared[agent_id] = lost
     for agent_id, lost in cleared.items():

@@ -1,4 +1,4 @@
-"""The statements that find what an agent can let go of: `arbor.memory.forgetting`, said to the database.
+"""The statements that find memories to forget: the rules of `arbor.memory.forgetting` in SQL.
 
 They look at a narrow index of the agent's memories, and at the table only for what they find.
 """

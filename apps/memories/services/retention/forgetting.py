@@ -1,4 +1,4 @@
-"""Forgetting: each rule finds its memories by one statement and archives them, agent by agent, a bounded step at a time.
+"""Forgetting: find memories by each rule in one statement, and archive them agent by agent in bounded steps.
 
 The rules are `arbor.memory.forgetting`'s; the statements (`forgettable`) say the same to the database, which a test
 compares. A plan goes by the rules themselves.
@@ -58,7 +58,7 @@ class Planned:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What the next rounds of forgetting would archive of one agent's memories, as things stand."""
+    """The memories of one agent that the next rounds of forgetting would archive."""
 
     agent_id: UUID
     #: Memories that the agent has in mind now, up to _MOST_PLANNED.
@@ -68,7 +68,7 @@ class Plan:
 
     def count(self, reason: Reason) -> int:
         """Return how many go for this reason."""
-        return sum(each.reason is reason for each in self.memories)
+        return sum(memory.reason is reason for memory in self.memories)
 
 
 def policy() -> Policy:
@@ -97,7 +97,7 @@ def keep_quotas() -> Round:
 
 
 def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
-    """Say what would be archived of an agent's memories now, and why, in the transaction that is open. One query.
+    """Plan the archiving of an agent's memories, with reasons, in the open transaction. One query.
 
     By the rules in Python, over all that the agent has in mind: for a person who asks, not for every round.
     """
@@ -106,20 +106,20 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
     now = rows[0][10] if rows else datetime.now(UTC)
     going: dict[UUID, Reason] = {}
     staying: list[tuple[UUID, Held]] = []
-    held = {row[0]: _held(row) for row in rows}
-    for memory_id, each in held.items():
-        verdict = forget(each, now=now, policy=limits)
+    states = {row[0]: _state_of(row) for row in rows}
+    for memory_id, memory in states.items():
+        verdict = forget(memory, now=now, policy=limits)
         if verdict.reason is not None:
             going[memory_id] = verdict.reason
-        elif each.type is MemoryType.EPISODIC:
-            staying.append((memory_id, each))
-    free = [(memory_id, each) for memory_id, each in staying if not each.is_protected]
+        elif memory.type is MemoryType.EPISODIC:
+            staying.append((memory_id, memory))
+    free = [(memory_id, memory) for memory_id, memory in staying if not memory.is_protected]
     free.sort(key=lambda item: (item[1].effective_importance, item[1].created_at, item[0]))
     going |= dict.fromkeys(
         (memory_id for memory_id, _ in free[: _excess(len(staying), limits)]), Reason.CROWDED
     )
-    planned = [_planned(row, held[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
-    planned.sort(key=lambda each: (list(Reason).index(each.reason), each.effective_importance))
+    planned = [_planned(row, states[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
+    planned.sort(key=lambda memory: (list(Reason).index(memory.reason), memory.effective_importance))
     return Plan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
 
 
@@ -127,7 +127,7 @@ def _excess(count: int, limits: Policy) -> int:
     return max(0, count - limits.quota)
 
 
-def _held(row: tuple[Any, ...]) -> Held:
+def _state_of(row: tuple[Any, ...]) -> Held:
     return Held(
         type=MemoryType(row[1]),
         importance=row[2],
@@ -140,18 +140,18 @@ def _held(row: tuple[Any, ...]) -> Held:
     )
 
 
-def _planned(row: tuple[Any, ...], held: Held, reason: Reason, *, now: datetime) -> Planned:
-    idle = days_between(held.touched_at, now)
-    importance = held.effective_importance
+def _planned(row: tuple[Any, ...], state: Held, reason: Reason, *, now: datetime) -> Planned:
+    idle = days_between(state.touched_at, now)
+    importance = state.effective_importance
     return Planned(
         memory_id=row[0],
-        type=held.type,
+        type=state.type,
         content=row[9],
         reason=reason,
-        importance=held.importance,
+        importance=state.importance,
         effective_importance=importance,
         decayed_importance=decayed_importance(importance=importance, days_since_use=idle),
-        touched_at=held.touched_at,
+        touched_at=state.touched_at,
     )
 
 
@@ -184,9 +184,9 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not take_mind(agent_id):
             return 0
-        ((held,),) = fetch(COUNT, agent=agent_id)
-        excess = _excess(held, limits)
-        found = _find_least(agent_id, limits, excess=excess, held=held)
+        ((active,),) = fetch(COUNT, agent=agent_id)
+        excess = _excess(active, limits)
+        found = _find_least(agent_id, limits, excess=excess, active=active)
         reason = (
             f"{Reason.CROWDED}, the least important above the quota of {limits.quota:,} episodic memories"
         )
@@ -195,11 +195,11 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
         return _archive_step(agent_id, found, reason=reason, looked_at="counted_at", all_found=settled)
 
 
-def _find_least(agent_id: UUID, limits: Policy, *, excess: int, held: int) -> list[UUID]:
+def _find_least(agent_id: UUID, limits: Policy, *, excess: int, active: int) -> list[UUID]:
     """Return up to STEP of the least important above the quota, looking at no more than it takes."""
     looked = STEP
     while excess > 0:
-        every = looked >= held
+        every = looked >= active
         found = _find(LEAST, agent_id, limits, looked=looked, step=min(excess, STEP), all=every)
         if found or every:
             return found
@@ -233,6 +233,6 @@ def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: 
 
 
 def take_mind(agent_id: UUID) -> bool:
-    """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and holds nobody up."""
-    ((taken,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
-    return bool(taken)
+    """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and delays nobody."""
+    ((locked,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
+    return bool(locked)

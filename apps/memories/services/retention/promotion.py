@@ -1,4 +1,4 @@
-"""Promote buffered things that matter to memories, and let go of what is over."""
+"""Promote buffer items that matter to memories, and delete expired ones."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ UPDATE memories_bufferitem b SET promoted_to_id = became.memory_id
 FROM unnest(%(ids)s::uuid[], %(memories)s::uuid[]) AS became (id, memory_id)
 WHERE b.tenant_id = %(tenant)s AND b.id = became.id
 """
-_LET_GO = f"""
+_CLEAR = f"""
 DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at <= now()
     AND NOT ({_MATTERS}) RETURNING promoted_to_id IS NULL
 """  # noqa: S608
-# Agents that hold something that is over, or that mattered.
+# Agents with buffer items that expired, or that mattered.
 _WAITING = f"""
 SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND expires_at <= now()
 UNION
@@ -45,9 +45,9 @@ SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND {_MATTERS}
 
 
 def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:
-    """Make a memory of a held thing now, whatever it weighs, and return the memory's id. In transactions of its own.
+    """Promote a buffer item now, whatever its importance, and return the memory's id. In transactions of its own.
 
-    It is on record who did. Raises NotFound when this agent holds no such thing.
+    The audit log records who did. Raises NotFound when this agent has no such item.
     """
     with tenant_transaction(tenant_id):
         rows = fetch(_WORTH.format(which="id = %(item)s"), agent=agent_id, item=item_id, step=1)
@@ -57,26 +57,26 @@ def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UU
 
 
 def tend_buffers() -> Round:
-    """Make memories of what mattered and let go of what is over, agent by agent."""
-    return make_round("buffer", waiting=_WAITING, tend=_tend)
+    """Promote buffer items that mattered and delete expired ones, agent by agent."""
+    return make_round("buffer", waiting=_WAITING, tend=_promote_step)
 
 
-def _tend(tenant_id: UUID, agent_id: UUID) -> int:
+def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         rows = fetch(_WORTH.format(which=_MATTERS), agent=agent_id, step=STEP)
     if rows:
         _promote(tenant_id, agent_id, rows)
     with tenant_transaction(tenant_id):
-        gone = [never_promoted for (never_promoted,) in fetch(_LET_GO, agent=agent_id)]
-        if any(gone):
-            record_cleared(agent_id, sum(gone), "whose time was over")
-    return len(rows) + len(gone)
+        cleared = [never_promoted for (never_promoted,) in fetch(_CLEAR, agent=agent_id)]
+        if any(cleared):
+            record_cleared(agent_id, sum(cleared), "whose time was over")
+    return len(rows) + len(cleared)
 
 
 def _promote(
     tenant_id: UUID, agent_id: UUID, rows: Sequence[tuple[Any, ...]], *, actor: str | None = None
 ) -> list[UUID]:
-    """Store held things as memories, embedded outside any transaction. Cut short, it is done again to the same effect."""
+    """Store buffer items as memories, embedded outside any transaction. Interrupted, it can run again to the same effect."""
     memories = [
         NewMemory(
             content=content,
@@ -96,6 +96,9 @@ def _promote(
                 actor=actor,
                 agent_id=agent_id,
                 message="made a memory of what was only held",
-                detail={"item_ids": [str(row[0]) for row in rows], "memory_ids": [str(each) for each in ids]},
+                detail={
+                    "item_ids": [str(row[0]) for row in rows],
+                    "memory_ids": [str(memory_id) for memory_id in ids],
+                },
             )
     return ids

@@ -1,1 +1,1 @@
-"""Store memories: placed among those that exist, revised, tied to what they came from."""
+"""Store memories: place them among existing ones, revise them, and relate them to their sources."""

@@ -1,4 +1,4 @@
-"""Weighing memories as they are stored, by the installation's words and times. What the caller says always wins."""
+"""Appraise memories when they are stored, by the installation's word lists and retention times; values of the caller win."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def ttl_of(retention: Retention) -> timedelta | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
-    """What a memory is stored with."""
+    """The importance and retention that a memory is stored with."""
 
     importance: float
     retention: Retention

@@ -1,4 +1,4 @@
-"""Memories of the four types, made from their parts (seed 004, "Memory Creation"); embedded and stored in one go."""
+"""Create memories of the four types from their parts (seed 004, "Memory Creation"); embed and store them together."""
 
 from __future__ import annotations
 
@@ -77,18 +77,18 @@ def create_memories(
     transaction opens. With an `actor` it is on record who gave them, in the same transaction. Raises Invalid, and
     NotFound for a memory to contradict or a belief that is not this agent's.
     """
-    memories = [each.as_memory() for each in creations]
+    memories = [creation.as_memory() for creation in creations]
     embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
     with tenant_transaction(tenant_id):
         stored = store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
         links: dict[UUID, list[tuple[str, float]]] = {}
-        for memory_id, each in zip(stored.ids, creations, strict=True):
-            if each.concepts:
-                links.setdefault(memory_id, []).extend(each.concepts.items())
-            if isinstance(each.detail, SemanticDetail):
-                against = dict.fromkeys(each.detail.contradictions, Relation.CONTRADICTS)
-                _relate(agent_id, memory_id, NodeKind.MEMORY, against, origin=actor or each.source)
-            _relate(agent_id, memory_id, NodeKind.BELIEF, each.beliefs, origin=actor or each.source)
+        for memory_id, creation in zip(stored.ids, creations, strict=True):
+            if creation.concepts:
+                links.setdefault(memory_id, []).extend(creation.concepts.items())
+            if isinstance(creation.detail, SemanticDetail):
+                against = dict.fromkeys(creation.detail.contradictions, Relation.CONTRADICTS)
+                _relate(agent_id, memory_id, NodeKind.MEMORY, against, origin=actor or creation.source)
+            _relate(agent_id, memory_id, NodeKind.BELIEF, creation.beliefs, origin=actor or creation.source)
         if links:
             link_memories(agent_id=agent_id, links=links)
         if actor is not None:

@@ -1,4 +1,4 @@
-"""One agent's mind, as far as memories to be stored bear on it: what was read, and what was placed since."""
+"""The draft of one agent's mind: the memories that were read or placed in the open transaction and not yet written."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LAST_POSITION = 2**31 - 1
 
 
 class Key(NamedTuple):
-    """What makes two memories one: what stands alone is the same at any position."""
+    """The key by which two memories are the same; without a session, the position does not count."""
 
     digest: bytes
     type: str
@@ -78,7 +78,7 @@ class MindDraft:
         self.touched: dict[UUID, PlacedMemory] = {}
         self._memories: dict[UUID, PlacedMemory] = {}
         self._by_key: defaultdict[Key, list[PlacedMemory]] = defaultdict(list)
-        #: Positions of the memories of the same words that stand alone.
+        #: Positions of the memories of the same words without a session.
         self._positions: defaultdict[Key, set[int]] = defaultdict(set)
         self._digests: set[bytes] = set()
 
@@ -87,7 +87,7 @@ class MindDraft:
         return set(digests) - self._digests
 
     def mark_read(self, digests: Iterable[bytes]) -> None:
-        """Note that the memories of these digests were read."""
+        """Mark the digests as read."""
         self._digests.update(digests)
 
     def add_row(self, digest: bytes, session: str, position: int, row: Sequence[Any]) -> None:
@@ -122,10 +122,10 @@ class MindDraft:
         )
 
     def end_step(self, placed: Iterable[PlacedMemory], inserted: Sequence[Insertion]) -> None:
-        """Let the next step meet what this one placed as if it had been written."""
-        for each in placed:
-            self.touched[each.id] = each
-            each.settle()
+        """Add placed memories to the draft, so that the next step sees them as if they had been written."""
+        for memory in placed:
+            self.touched[memory.id] = memory
+            memory.settle()
         if inserted:
             self.steps.append([*inserted])
         for insertion in inserted:
@@ -134,11 +134,11 @@ class MindDraft:
 
     @property
     def hides_rows(self) -> bool:
-        """Whether the database takes for archived or expired what no longer is."""
+        """Return whether rows that the database counts as archived or expired are back in this draft."""
         return any(placed.woken or placed.revived for placed in self.touched.values())
 
     def mark_written(self) -> None:
-        """Note that all of it is in the database."""
+        """Mark the whole draft as written."""
         for placed in self.touched.values():
             placed.mark_written()
         self.exists = self.exists or bool(self.steps)
@@ -155,10 +155,12 @@ class MindDraft:
         if vectors is None:
             return None
         rows = np.asarray(vectors, dtype=np.float32)
-        said = made_by or self.model
-        if rows.shape[1] != said.dimension:
-            raise Invalid(f"vectors of {said.name} have {said.dimension} numbers each, got {rows.shape[1]}")
-        if said == self.model:
+        claimed = made_by or self.model
+        if rows.shape[1] != claimed.dimension:
+            raise Invalid(
+                f"vectors of {claimed.name} have {claimed.dimension} numbers each, got {rows.shape[1]}"
+            )
+        if claimed == self.model:
             return rows
         log.warning(
             "stored_without_vectors",
@@ -168,10 +170,10 @@ class MindDraft:
         return None
 
     def _free_position(self, position: int, key: Key) -> int:
-        taken = self._positions[key]
-        if position in taken:
-            position = max(taken) + 1
+        used = self._positions[key]
+        if position in used:
+            position = max(used) + 1
         if position > _LAST_POSITION:
-            position = next(free for free in range(len(taken) + 1) if free not in taken)
-        taken.add(position)
+            position = next(free for free in range(len(used) + 1) if free not in used)
+        used.add(position)
         return position

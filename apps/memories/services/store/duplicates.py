@@ -1,4 +1,4 @@
-"""Memories that stand alone and say nearly the same as others: among those that are stored, and among new ones."""
+"""Find near duplicates of memories without a session, among stored and new memories."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from arbor.memory.values import NewMemory
 
 #: Near ones that are looked at for each memory: the nearest may say something else (`says_the_same`).
 LOOKED_AT = 20
-#: From so many memories of one agent on, its vectors are read once for all of them instead of scanned for each.
+#: From this number of memories of one agent on, its vectors are read once instead of scanned for each memory.
 _IN_BULK = 8
 #: Before the numbers of a `halfvec` on the wire stand four bytes, and each takes two.
 _HEAD_BYTES, _NUMBER_BYTES = 4, 2
@@ -87,7 +87,7 @@ def find_near(searches: Sequence[NearSearch]) -> list[Hits]:
 
 
 def is_compared(memory: NewMemory) -> bool:
-    """Return whether a memory is compared with others by its meaning: it stands alone, and the installation wants it."""
+    """Return whether a memory is compared with others by its meaning: it has no session, and the setting asks for it."""
     return not memory.session and settings.ARBOR_DUPLICATE_SIMILARITY <= 1
 
 
@@ -131,13 +131,15 @@ def _compare(search: NearSearch) -> Hits:
             ids, block = decoded(rows, length)
             for some in batched(search.numbers, AT_ONCE, strict=False):
                 _look_at(hits, some, search.vectors[list(some)] @ block.T, ids)
-    nearest = {number: sorted(near, key=_of_hit)[:LOOKED_AT] for number, near in hits.items()}
+    nearest = {number: sorted(near, key=_hit_order)[:LOOKED_AT] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
     found = {row[0]: row for row in fetch(_HITS, ids=list(named))} if named else {}
-    return {number: [(cosine, found[each]) for cosine, each in near] for number, near in nearest.items()}
+    return {
+        number: [(cosine, found[memory_id]) for cosine, memory_id in near] for number, near in nearest.items()
+    }
 
 
-def _of_hit(hit: tuple[float, UUID]) -> tuple[float, UUID]:
+def _hit_order(hit: tuple[float, UUID]) -> tuple[float, UUID]:
     return -hit[0], hit[1]
 
 
@@ -159,7 +161,7 @@ class Unwritten:
         self._vectors: list[Vectors] = []
 
     def add(self, placed: PlacedMemory, vector: Vectors) -> None:
-        """Add a memory that stands alone, with its vector."""
+        """Add a memory without a session, with its vector."""
         self._placed.append(placed)
         self._vectors.append(_as_stored(vector))
 
@@ -181,7 +183,7 @@ def _as_stored(vector: Vectors) -> Vectors:
 
 
 class Alike:
-    """The new memories of one step that stand alone, and which of them are nearly the same."""
+    """The new memories of one step without a session, and the near duplicates among them."""
 
     def __init__(self, memories: Mapping[int, NewMemory], vectors: Vectors | None) -> None:
         self._memories = memories
@@ -192,8 +194,8 @@ class Alike:
             rows = vectors[numbers]
             cosines = rows @ rows.T
             np.fill_diagonal(cosines, -1)
-            for one, other in np.argwhere(cosines >= settings.ARBOR_DUPLICATE_SIMILARITY).tolist():
-                self._near[numbers[one]].append((float(cosines[one, other]), numbers[other]))
+            for first, other in np.argwhere(cosines >= settings.ARBOR_DUPLICATE_SIMILARITY).tolist():
+                self._near[numbers[first]].append((float(cosines[first, other]), numbers[other]))
 
     def add(self, number: int, placed: PlacedMemory) -> None:
         """Add a memory that will be written."""

@@ -1,4 +1,4 @@
-"""Reading a conversation into an agent's memory: in batches, each stored for good before the next one is read."""
+"""Read a conversation into an agent's memory in batches, each committed before the next is read."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from arbor.memory.conversation import Conversation, ConversationFormat, open_con
 from arbor.memory.turns import BadLine, Turn
 from arbor.memory.values import SOURCE_LENGTH, NewMemory
 
-#: Turns in one batch, and characters: what is stored at once is held in memory at once.
+#: Turns in one batch, and characters: a batch is in memory at once.
 BATCH = 500
 _BATCH_CHARACTERS = 1_000_000
-#: Bad lines that are told one by one; of a file that is none at all, a beginning says enough.
+#: Bad lines that are listed one by one; of a wholly wrong file the first say enough.
 BAD_LISTED = 1_000
 
-#: Told how far the reading is, as `Turn.line` counts, and how far it goes.
+#: Called with the progress of the reading, as `Turn.line` counts, and its end.
 type OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ingested:
-    """What became of a conversation."""
+    """The result of reading a conversation."""
 
     format: ConversationFormat
     #: Memories that are new, or back; and turns that the agent remembered already.
@@ -44,7 +44,7 @@ class Ingested:
 
     @property
     def turns(self) -> int:
-        """How many turns the file holds."""
+        """The number of turns in the file."""
         return self.stored + self.duplicates
 
 

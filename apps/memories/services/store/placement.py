@@ -1,4 +1,4 @@
-"""Placement: decide for each memory that is to be stored whether it is one that exists or a new one."""
+"""Placement: decide for each memory to store whether it matches an existing one or is new."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ class Remembered:
     ids: tuple[UUID, ...]
     #: Those that were there before.
     duplicates: frozenset[UUID]
-    #: Those that stand alone and were remembered again, in the same words or nearly so.
+    #: Memories without a session that were stored again, in the same words or nearly so.
     reinforced: frozenset[UUID] = frozenset()
 
     @property
     def stored(self) -> int:
-        """How many are new, or back."""
+        """The number of memories that are new or restored."""
         return len(set(self.ids) - self.duplicates)
 
 
@@ -91,7 +91,7 @@ class PlacementStep:
 
     @property
     def search(self) -> NearSearch | None:
-        """What is to be found by its meaning before `decide`, if anything."""
+        """The near-duplicate search that `decide` needs, if any."""
         if self._vectors is None:
             return None
         alone = [number for number, memory in self._unknown.items() if is_compared(memory)]
@@ -111,7 +111,7 @@ class PlacementStep:
                 alike.add(number, placed)
             else:
                 placed.remember_again(memory, self._weights[number], now=self._now)
-            if all(each is not placed for each in of_words):
+            if all(word is not placed for word in of_words):
                 of_words.append(placed)
             self._placed.append(placed)
         result = self._result()
@@ -121,7 +121,7 @@ class PlacementStep:
     def _first(self, same: Sequence[PlacedMemory], memory: NewMemory) -> PlacedMemory | None:
         """Return the first of those of the same words that the memory is; a turn of a session is the one at its place."""
         gap = self._gap
-        return next((each for each in same if memory.session or each.can_be(memory, gap=gap)), None)
+        return next((known for known in same if memory.session or known.can_be(memory, gap=gap)), None)
 
     def _near(self, number: int, hits: Sequence[Hit]) -> list[tuple[float, PlacedMemory]]:
         """Return what says the same: of the rows that are near, and of what earlier steps placed."""
@@ -147,16 +147,18 @@ class PlacementStep:
         return placed
 
     def _note_evolution(self, same: Sequence[PlacedMemory], memory: NewMemory, new: PlacedMemory) -> None:
-        """Note that what is known became something else: other steps, another pattern. Two events are just two."""
+        """Record that existing knowledge evolved: other steps, another pattern. Two events are just two."""
         if memory.session or memory.type is MemoryType.EPISODIC:
             return
         denied = set(memory.detail.get("contradictions") or ())
-        if old := [each.id for each in same if not each.archived and str(each.id) not in denied]:
+        if old := [known.id for known in same if not known.archived and str(known.id) not in denied]:
             self._draft.evolved.append(Evolution(old_id=max(old), new_id=new.id, origin=memory.source))
 
     def _result(self) -> Remembered:
         return Remembered(
             ids=tuple(placed.id for placed in self._placed),
-            duplicates=frozenset(each.id for each in self._placed if not each.fresh and not each.back),
-            reinforced=frozenset(each.id for each in self._placed if each.repeated),
+            duplicates=frozenset(
+                memory.id for memory in self._placed if not memory.fresh and not memory.back
+            ),
+            reinforced=frozenset(memory.id for memory in self._placed if memory.repeated),
         )

@@ -1,4 +1,4 @@
-"""How procedures work out: each time one is followed, its outcome is counted."""
+"""Count the outcomes of procedures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RETURNING successes, failures
 
 @dataclass(frozen=True, kw_only=True)
 class Practised:
-    """How a procedure has worked out so far."""
+    """The outcomes of a procedure so far."""
 
     successes: int
     failures: int

@@ -1,4 +1,4 @@
-"""Provenance: memories tied to those that they came from, and the sources of facts, which raise their trust."""
+"""Provenance: relate memories to those that they came from, and add sources to facts, which raises their trust."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
 """
 # Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
 # has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
-_DRAW = """
+_INSERT = """
 WITH drawn AS (
     INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
         weight, note, origin, created_at)
@@ -91,7 +91,7 @@ def draw_ties(ties: Sequence[Tie]) -> None:
         for agent_id, source_id, target_id, relation in drawn
     ]
     change(
-        _DRAW,
+        _INSERT,
         memory=NodeKind.MEMORY.value,
         learned=Relation.LEARNED_FROM.value,
         rows=to_json(rows),
@@ -142,15 +142,15 @@ def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
 
     Raises NotFound, naming those that are not.
     """
-    ids = [id_of(each) for each in dict.fromkeys(named)]
+    ids = [id_of(source) for source in dict.fromkeys(named)]
     known = labels_of(agent_id, ids, {NodeKind.MEMORY})
-    if missing := [str(each) for each in ids if Node(NodeKind.MEMORY, each) not in known]:
+    if missing := [str(memory_id) for memory_id in ids if Node(NodeKind.MEMORY, memory_id) not in known]:
         raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")
     return ids
 
 
 def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
-    """Note another source of a fact, in the open transaction; return how far it is trusted now. Three statements.
+    """Add a source to a fact, in the open transaction; return its trust now. Three statements.
 
     A source with a reference that is known counts once. Trust never falls by it. Raises NotFound for a memory that is
     not this agent's, Invalid for one that is no fact, LimitReached for more than MOST_SOURCES.
@@ -164,7 +164,7 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
         raise Invalid(f"only a {MemoryType.SEMANTIC} memory has sources; {memory_id} is {kind}")
     fact = read_detail(MemoryType.SEMANTIC, json.loads(written) if isinstance(written, str) else written)
     assert isinstance(fact, SemanticDetail)
-    known = {each.key for each in fact.sources}
+    known = {source.key for source in fact.sources}
     if len(known) >= MOST_SOURCES and source.key not in known:
         raise LimitReached(f"a fact has at most {MOST_SOURCES} sources; {memory_id} has them")
     fact = fact.with_sources([source])

@@ -1,4 +1,4 @@
-"""Remembering again: a memory that stands alone and is stored once more, or nearly so, is reinforced, not doubled."""
+"""Reinforcement: a memory without a session that is stored again, or nearly so, is reinforced instead of doubled."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class PlacedMemory:
         return self.expires_at is not None and self.expires_at <= now
 
     def can_be(self, memory: NewMemory, *, gap: timedelta) -> bool:
-        """Return whether this can be one memory with another of the same words that stands alone.
+        """Return whether this can be one memory with another of the same words without a session.
 
         Two events are one if they happened within `gap` of each other and felt the same; and whatever they are, their
         details must not disagree. What a memory contradicts it is not.
@@ -122,7 +122,7 @@ class PlacedMemory:
     def remember_again(self, memory: NewMemory, weight: Weight, *, now: datetime) -> None:
         """Apply a memory that says the same; one whose time is over already changes nothing.
 
-        Of two expiries the later holds. What stands alone is reinforced: it gains what the other's detail adds,
+        Of two expiries the later wins. A memory without a session is reinforced: it gains what the other's detail adds,
         keeps its wording, and is kept for good when that one is. A turn that is read once more is the same turn.
         """
         if weight.expires_at is not None and weight.expires_at <= now:
@@ -147,7 +147,7 @@ class PlacedMemory:
         self.fresh = self.back = self.repeated = False
 
     def mark_written(self) -> None:
-        """Note that its row is as this says."""
+        """Mark the memory as written."""
         self.written = True
         self.changed = self.woken = self.revived = False
         self.times = self.unkept = 0
@@ -178,7 +178,7 @@ class PlacedMemory:
             self.trust = max(self.trust, _semantic(detail).trust)
 
     def _add_wording(self, content: str) -> None:
-        """Keep how it was said this time; of many, the first, and how many there were besides."""
+        """Store this wording; beyond the limit only count it."""
         wordings = list(self.detail.get("wordings") or [])
         if content in wordings:
             return

@@ -1,4 +1,4 @@
-"""Storing memories: idempotent by content, found by their words at once and by their meaning once embedded."""
+"""Store memories: idempotent by content, found by their words at once and by their meaning once embedded."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMem
     """Embed the texts of memories by their agent's model, outside any transaction; no vectors where upkeep is to do it."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
-    texts = [each.content for each in memories]
+    texts = [memory.content for memory in memories]
     return Embedded(vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model)
 
 
@@ -56,8 +56,8 @@ def store(
     """Store memories of one agent in the transaction that is open; `vectors`, if any, one per memory in order.
 
     The same content at the same place of the same session is one memory; if it was archived or its time was over, it
-    comes back, and of two expiries the later holds. Of memories without a session, one type and the same words are one,
-    wherever it stands, and it is reinforced; events, if they happened at about the same time. Where their details
+    is restored, and of two expiries the later wins. Of memories without a session, one type and the same words are one,
+    at any position, and the memory is reinforced; events, if they happened at about the same time. Where their details
     disagree, they are two, and what is no event has evolved from the other. What has no importance or retention is
     appraised. `model` made the vectors; those of another than the agent's are not kept.
 

@@ -1,4 +1,4 @@
-"""Memories judged anew by their agent: revised, weighed, doubted, each on record with what it was before."""
+"""Revise, reweigh and doubt memories on behalf of their agent, each with an audit record of the former values."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
 
 
 def keep(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
-    """Hold a memory to be right as it is: it counts as remembered again. Raises NotFound."""
+    """Confirm a memory as it is: it counts as reinforced. Raises NotFound."""
     memory_of(agent_id=agent_id, memory_id=memory_id)
     reinforce({memory_id: 1})
     _record(agent_id, memory_id, actor, f"kept a memory as it is: {reason}")
 
 
 def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: str, actor: str) -> None:
-    """Say how much a memory matters now, 0 to 1. Raises NotFound, Invalid."""
+    """Set the importance of a memory, 0 to 1. Raises NotFound, Invalid."""
     check_unit("importance", importance)
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
@@ -109,7 +109,7 @@ def revise(
     vectors: Vectors | None,
     model: EmbeddingModel | None,
 ) -> UUID:
-    """Let a memory become another in the open transaction, and return that one's id.
+    """Replace a memory by a revised one in the open transaction, and return the new id.
 
     The former one is archived, as it was, and tied to what it evolved into: nothing is lost. Raises NotFound, Invalid
     for a text that is the same.

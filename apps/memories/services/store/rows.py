@@ -1,4 +1,4 @@
-"""Write what was placed in the minds of several agents of a tenant: new memories, and changes of existing ones."""
+"""Write the drafts of several agents of a tenant: new memories, and changes of existing ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
 from apps.memories.services.retention.awakening import reinforce, take_up
-from apps.memories.services.retention.quota import MARK_GROWN, growth
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import WRITE_EPISODES, Episodes, segment_memories
@@ -30,11 +29,27 @@ from arbor.memory.duplicates import WORDINGS_KEPT
 from arbor.memory.lexical import document_vector
 from arbor.memory.relations import NodeKind, Relation
 
+#: Memories stored at once from which an agent's quota is looked at soon. Fewer, such as a heartbeat's, wait for the daily
+#: look: a day of heartbeats is a hundredth of the quota.
+_GROWS_BY = 20
+
+#: Make the next round check the quota of agents that exceed it by this many new memories at once: a part
+#: of the statement that stores the memories, which sees the count from before. Term 0 counts all that an agent has in
+#: mind, of which the quota is a part. Its values are `_growth(…)`.
+_MARK_GROWN = """
+UPDATE memories_mind k SET counted_at = NULL
+FROM unnest(%(grown_agents)s::uuid[], %(grown)s::int[]) AS g(agent_id, grown)
+WHERE k.tenant_id = %(tenant)s AND k.agent_id = g.agent_id AND k.counted_at IS NOT NULL AND EXISTS (
+    SELECT FROM memories_term t
+    WHERE t.tenant_id = %(tenant)s AND t.agent_id = g.agent_id AND t.term = 0 AND t.memories + g.grown > %(quota)s
+)
+"""
+
 _ACTOR = "system:memories"
 
 # One parameter instead of 25 for each row: four times as fast as the ORM's insert, which spends its time on quoting.
 _INSERT = f"""
-WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({MARK_GROWN}), minds AS (
+WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({_MARK_GROWN}), minds AS (
     INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
     SELECT %(tenant)s, k.agent, k.model, k.dimension
     FROM json_to_recordset(%(minds)s::json) AS k(agent uuid, model text, dimension int)
@@ -118,7 +133,7 @@ def _insert(drafts: Sequence[MindDraft]) -> None:
         numbers=Reals(np.concatenate(vectors)) if vectors else None,
         unweighed=_waiting_for_weight(drafts),
         **counted(words, sign=1),
-        **growth({agent_id: len(some) for agent_id, some in words.items()}),
+        **_growth({agent_id: len(some) for agent_id, some in words.items()}),
     )
 
 
@@ -184,7 +199,9 @@ def _changing(placed: PlacedMemory) -> dict[str, Any]:
 
 def _write_changes(drafts: Sequence[MindDraft]) -> None:
     """Write what being remembered again has changed. Memories that are new are there already."""
-    touched = sorted((each for draft in drafts for each in draft.touched.values()), key=lambda each: each.id)
+    touched = sorted(
+        (memory for draft in drafts for memory in draft.touched.values()), key=lambda memory: memory.id
+    )
     if changed := [_changing(placed) for placed in touched if placed.changed and placed.written]:
         change(_CHANGE, rows=to_json(changed))
     if again := {placed.id: placed.times for placed in touched if placed.times}:
@@ -221,7 +238,7 @@ def _record_woken(agent_id: UUID, woken: Sequence[UUID]) -> None:
 
 
 def _wake(woken: Mapping[UUID, Sequence[UUID]]) -> None:
-    """Let memories that were archived take part again: their chores, their neighborhoods, their words."""
+    """Reactivate memories that were archived: their maintenance flags, neighborhoods and term counts."""
     ids = [memory_id for back in woken.values() for memory_id in back]
     take_up(ids)
     # Those that it was near to take it in again.
@@ -238,12 +255,12 @@ def _write_evolved(drafts: Sequence[MindDraft]) -> None:
         {
             "id": uuid7(),
             "agent": draft.agent_id,
-            "old": each.old_id,
-            "new": each.new_id,
-            "origin": each.origin,
+            "old": evolution.old_id,
+            "new": evolution.new_id,
+            "origin": evolution.origin,
         }
         for draft in drafts
-        for each in draft.evolved
+        for evolution in draft.evolved
     ]
     if not rows:
         return
@@ -254,7 +271,17 @@ def _write_evolved(drafts: Sequence[MindDraft]) -> None:
         rows=to_json(rows),
     )
     ends = {
-        draft.agent_id: {end for each in draft.evolved for end in (each.old_id, each.new_id)}
+        draft.agent_id: {end for evolution in draft.evolved for end in (evolution.old_id, evolution.new_id)}
         for draft in drafts
     }
     mark_around_all(ends)
+
+
+def _growth(stored: Mapping[UUID, int]) -> dict[str, Any]:
+    """Return the values of _MARK_GROWN for the numbers of new memories by agent."""
+    grown = sorted((agent_id, count) for agent_id, count in stored.items() if count >= _GROWS_BY)
+    return {
+        "grown_agents": [agent_id for agent_id, _ in grown],
+        "grown": [count for _, count in grown],
+        "quota": settings.ARBOR_MEMORY_QUOTA,
+    }

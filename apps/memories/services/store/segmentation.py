@@ -1,4 +1,4 @@
-"""Episodes as memories are stored: which they join, which begin, which are over. The agent's mind is locked."""
+"""Assign memories to episodes as they are stored: extend, open and close episodes. The agent's mind is locked."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last
 
 @dataclass(frozen=True, kw_only=True)
 class Episodes:
-    """Where memories belong, and the rows of their episodes as WRITE_EPISODES reads them."""
+    """The episode of each memory, and the rows of the episodes as WRITE_EPISODES reads them."""
 
     #: By the memory's id: its episode, and its place there.
     places: Mapping[UUID, tuple[UUID, int]]
@@ -77,7 +77,7 @@ def episode_gap() -> timedelta:
 
 
 def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Episodes:
-    """Put the episodic ones of new memories of several agents into episodes, each step after those before it.
+    """Assign the episodic ones of several agents' new memories to episodes, step by step.
 
     One statement, none if no memory is episodic.
     """
@@ -95,9 +95,9 @@ def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Epi
         sections = {section.id: section for section in known.get(where, ())}
         changed: set[UUID] = set()
         for episodic in of_steps:
-            moments = [(each.memory.occurred_at, each.memory.position) for each in episodic]
+            moments = [(step.memory.occurred_at, step.memory.position) for step in episodic]
             found = segment(moments, list(sections.values()), gap=episode_gap())
-            places.update(zip((each.placed.id for each in episodic), found.places, strict=True))
+            places.update(zip((step.placed.id for step in episodic), found.places, strict=True))
             sections.update({section.id: section for section in found.changed})
             changed.update(section.id for section in found.changed)
         rows += [_row(where, section) for section in sections.values() if section.id in changed]

@@ -1,4 +1,4 @@
-"""The code store (seed 000, 2): pieces of code that were said, kept once each, and found by their words."""
+"""The code store (seed 000, 2): code snippets from conversations, stored once each, found by their words."""
 
 from __future__ import annotations
 
@@ -53,20 +53,25 @@ def store_code(said: Sequence[SaidTexts]) -> int:
 
     What an agent has already stays as it is. No statement where nothing is fenced, else one.
     """
-    blocks = [(each, block) for each in said for text in each.texts for block in code_blocks(storable(text))]
+    blocks = [
+        (message, block)
+        for message in said
+        for text in message.texts
+        for block in code_blocks(storable(text))
+    ]
     if blocks:
         CodeSnippet.objects.bulk_create(
             [
                 CodeSnippet(
                     tenant_id=current_tenant(),
-                    agent_id=each.agent_id,
+                    agent_id=message.agent_id,
                     language=block.language,
                     title=block.title,
                     code=block.code,
                     code_hash=block.hash,
-                    source=each.source[:SOURCE_LENGTH],
+                    source=message.source[:SOURCE_LENGTH],
                 )
-                for each, block in blocks
+                for message, block in blocks
             ],
             ignore_conflicts=True,
         )

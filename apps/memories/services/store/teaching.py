@@ -1,4 +1,4 @@
-"""Giving an agent something to remember, by a person's hand."""
+"""Store a memory that a person gives to an agent, with an audit record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def teach_agent(*, tenant_id: UUID, agent_id: UUID, memory: NewMemory, actor: st
 
 
 def record_gift(*, agent_id: UUID, memory_id: UUID, actor: str, new: bool) -> None:
-    """Put on record, in the transaction that stores it, who gave an agent a memory. Raises NotFound for the agent."""
+    """Record in the audit log, in the open transaction, who gave an agent a memory. Raises NotFound for the agent."""
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

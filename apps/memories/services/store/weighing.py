@@ -1,4 +1,4 @@
-"""The importance of memories by a model's view, together with the rule's, where an operator has asked for it."""
+"""Store importances that a model appraised, averaged with those by rule, where an operator has asked for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statistics of an agent's words, and the lock under which its mind is changed."""
+"""The term counts of an agent's memories, and the lock under which its mind changes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ type _Words = Iterable[Mapping[int, float] | Sequence[int]]
 
 
 def lock_minds(agent_ids: Iterable[UUID]) -> None:
-    """Let one transaction at a time change what these agents remember. One statement.
+    """Lock the minds of these agents against other transactions that change them. One statement.
 
     Two that store the same could otherwise wait for each other, and would count its words twice.
     """

@@ -1,4 +1,4 @@
-"""The memories that one transaction stores for several agents of a tenant: placed as they come up, written once."""
+"""Store memories of several agents in one transaction: placed as they are passed in, written once."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class MemoryWriter:
         """
         results = [Remembered(ids=(), duplicates=frozenset()) for _ in wanted]
         asked = [
-            (place, each, [Key.of(memory) for memory in each.memories])
-            for place, each in enumerate(wanted)
-            if each.memories
+            (place, request, [Key.of(memory) for memory in request.memories])
+            for place, request in enumerate(wanted)
+            if request.memories
         ]
-        self.lock({each.agent_id for _, each, _ in asked})
+        self.lock({request.agent_id for _, request, _ in asked})
         self._read_known(asked)
-        for together in _once_each(asked):
-            for place, remembered in self._place_step(together):
+        for batch in _once_each(asked):
+            for place, remembered in self._place_step(batch):
                 results[place] = remembered
         return results
 
@@ -84,8 +84,8 @@ class MemoryWriter:
     def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, Remembered]]:
         now, gap = datetime.now(UTC), episode_gap()
         steps = [
-            (place, PlacementStep(self._drafts[each.agent_id], each, keys, now=now, gap=gap))
-            for place, each, keys in asked
+            (place, PlacementStep(self._drafts[request.agent_id], request, keys, now=now, gap=gap))
+            for place, request, keys in asked
         ]
         searches = {place: search for place, step in steps if (search := step.search)}
         if any(self._drafts[search.agent_id].hides_rows for search in searches.values()):
@@ -97,16 +97,18 @@ class MemoryWriter:
     def _read_known(self, asked: Sequence[_Asked]) -> None:
         """Read the minds of these agents, and their memories of these words, those that were not read before."""
         wanted: dict[UUID, set[bytes]] = {}
-        for _, each, keys in asked:
+        for _, request, keys in asked:
             digests = {key.digest for key in keys}
-            draft = self._drafts.get(each.agent_id)
+            draft = self._drafts.get(request.agent_id)
             unread = digests if draft is None else draft.unread(digests)
             if draft is None or unread:
-                wanted.setdefault(each.agent_id, set()).update(unread)
+                wanted.setdefault(request.agent_id, set()).update(unread)
         if not wanted:
             return
         agents = sorted(wanted)
-        rows = fetch(_KNOWN, agents=agents, digests=list({each for some in wanted.values() for each in some}))
+        rows = fetch(
+            _KNOWN, agents=agents, digests=list({digest for some in wanted.values() for digest in some})
+        )
         for agent_id, name, dimension, digest, *_ in rows:
             if digest is None and agent_id not in self._drafts:
                 self._drafts[agent_id] = _draft(agent_id, name, dimension)
@@ -126,13 +128,13 @@ def _draft(agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
 
 def _once_each(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
     """Yield them in order, cut where an agent comes again: its second memories are to meet its first."""
-    together: list[_Asked] = []
-    seen: set[UUID] = set()
-    for each in asked:
-        if each[1].agent_id in seen:
-            yield together
-            together, seen = [], set()
-        together.append(each)
-        seen.add(each[1].agent_id)
-    if together:
-        yield together
+    batch: list[_Asked] = []
+    agent_ids: set[UUID] = set()
+    for request in asked:
+        if request[1].agent_id in agent_ids:
+            yield batch
+            batch, agent_ids = [], set()
+        batch.append(request)
+        agent_ids.add(request[1].agent_id)
+    if batch:
+        yield batch

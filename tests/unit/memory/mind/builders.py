@@ -1,4 +1,4 @@
-"""Memories as rows, for tests of a mind's image."""
+"""Memories as rows, for tests of a mind image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The image of a mind: brought up to date, it is what it would be if it were made anew."""
+"""A mind image that is brought up to date equals one that is made anew."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_changes_in_any_order_end_in_the_same_image(
         # An image is a value.
         assert described(image) == before
         memories = {
-            number: each for number, each in {**memories, **changed}.items() if each.get("active", True)
+            number: memory for number, memory in {**memories, **changed}.items() if memory.get("active", True)
         }
         image = after
         anew = MindImage.of(rows(*memories.values()), dimension=DIMENSION)

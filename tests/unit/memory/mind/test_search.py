@@ -1,4 +1,4 @@
-"""The search of a mind's image chooses what the ranker is to see."""
+"""The search of a mind image chooses the ranker's candidates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
 
 def ids_found(asked: Search, ties: Ties = NO_TIES) -> list[int]:
     _, candidates, _ = found(asked, ties)
-    return [each.int for each in whole(candidates.ids)]
+    return [memory_id.int for memory_id in whole(candidates.ids)]
 
 
 def found(asked: Search, ties: Ties = NO_TIES) -> tuple[Any, Candidates, Links]:
@@ -59,11 +59,11 @@ def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     far = [{"id": number, "vector": vector(100 + number)} for number in range(1, 2 * SEEDS)]
     asked = search(*far, {"id": 500, "vector": vector(7)}, said(600), said(601, words={1: 2.0}), near=7)
     choice = choose(asked)
-    chosen = [each.int for each in whole(asked.image.ids_of(np.flatnonzero(choice.chosen)))]
+    chosen = [memory_id.int for memory_id in whole(asked.image.ids_of(np.flatnonzero(choice.chosen)))]
     assert len(chosen) == SEEDS + 2
     assert {500, 600, 601} <= set(chosen)
     lenders = choice.lenders[np.argsort(-choice.fits)]
-    assert [each.int for each in whole(asked.image.ids_of(lenders))][:2] == [601, 600]
+    assert [memory_id.int for memory_id in whole(asked.image.ids_of(lenders))][:2] == [601, 600]
     assert choice.background.deviation > 0
 
 
@@ -140,7 +140,7 @@ def test_lenders_remind_of_what_they_are_tied_to() -> None:
         share=np.linspace(0.9, 0.1, len(borrowers)),
     )
     _, candidates, links = found(search(said(1), *others, limit=1), ties)
-    ids = [each.int for each in whole(candidates.ids)]
+    ids = [memory_id.int for memory_id in whole(candidates.ids)]
     assert ids == [1, *range(100, 100 + REMINDED)]
     assert [ids[place] for place in links.lender.tolist()] == [1] * REMINDED
     assert sorted(ids[place] for place in links.borrower.tolist()) == ids[1:]
@@ -149,7 +149,7 @@ def test_lenders_remind_of_what_they_are_tied_to() -> None:
 def test_another_agents_ties_mean_nothing_here() -> None:
     ties = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
     _, candidates, links = found(search(said(1), {"id": 2}, limit=1), ties)
-    assert [each.int for each in whole(candidates.ids)] == [1]
+    assert [memory_id.int for memory_id in whole(candidates.ids)] == [1]
     assert not len(links.share)
 
 

@@ -1,4 +1,4 @@
-"""A snapshot saw what was committed before it, and nothing else."""
+"""A snapshot sees exactly the transactions that were committed before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mind at hand is never stale: whatever changes it, wherever, the next recall says what the scan says."""
+"""A cached mind is never stale: after any change, anywhere, the next recall equals the scan."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
-from tests.integration.memories.both_ways import agree, at_hand, recall_both_ways, scanning
+from tests.integration.memories.cache_and_scan import agree, at_hand, recall_both_ways, scanning
 from tests.integration.memories.conftest import NOON, RemoteEmbedder, a_memory, at_once, memories_of, turns
-from tests.integration.memories.moving import LONG, SHORT, move
+from tests.integration.memories.moves import LONG, SHORT, move
 
 TALK = (
     "Did you get the boat out of the shed?",
@@ -440,10 +440,10 @@ def test_a_query_is_embedded_once_where_the_mind_is_at_hand(
         statements.clear()
         look(mind, "Ada's brushes")
     assert remote.asked == ["brushes"]
-    assert len([each for each in statements if "embeddingcacheentry" not in each]) == 2
+    assert len([statement for statement in statements if "embeddingcacheentry" not in statement]) == 2
 
 
-def test_a_query_that_means_something_else_by_now_is_embedded_anew(
+def test_a_query_with_a_changed_meaning_is_embedded_again(
     mind: Agent, remote: RemoteEmbedder, here: MindsAtHand
 ) -> None:
     keep(mind, *turns(*TALK))
@@ -455,13 +455,11 @@ def test_a_query_that_means_something_else_by_now_is_embedded_anew(
     assert remote.asked == ["Grace's key", "key"]
     with scanning():
         scanned = look(mind, "Grace's key")
-    assert [each.id for each in found] == [each.id for each in scanned]
+    assert [memory.id for memory in found] == [memory.id for memory in scanned]
     assert found[0].terms.speaker > 0
 
 
-def test_a_query_whose_agent_was_moved_meanwhile_is_embedded_by_its_model(
-    mind: Agent, here: MindsAtHand
-) -> None:
+def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, here: MindsAtHand) -> None:
     keep(mind, *turns(*TALK))
     with at_hand(here):
         look(mind, "the paint")
@@ -532,7 +530,7 @@ def test_without_a_budget_every_recall_scans(
     statements.clear()
     with scanning():
         assert recalls_at_hand(mind, here, monkeypatch, 3) == 0
-    assert sum(each.lstrip().startswith("WITH asked AS") for each in statements) == 3
+    assert sum(statement.lstrip().startswith("WITH asked AS") for statement in statements) == 3
 
 
 def test_a_mind_that_cannot_be_an_image_is_scanned(

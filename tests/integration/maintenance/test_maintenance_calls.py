@@ -1,4 +1,4 @@
-"""An errand happens once or not at all, whatever is lost, doubled or killed; a failure is recorded as one."""
+"""A maintenance call is executed once or not at all, and a failure is recorded as one."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.tending import (
     TALK,
+    calls_of,
     close_and_settle,
     episodes_of,
-    errands_of,
     ledger_of,
     let_pass,
     remember_talk,
@@ -59,14 +59,14 @@ def agent(mind: Agent, fleet: Fleet, settings: Any) -> Agent:
 
 
 def _only(agent: Agent) -> ExternalCall:
-    (errand,) = errands_of(agent)
-    return errand
+    (call,) = calls_of(agent)
+    return call
 
 
 @pytest.mark.parametrize(
     ("limit", "level"), [(95, Degradation.HALT), (100, Degradation.END_TIMES)], ids=["none left", "some left"]
 )
-def test_no_errand_begins_while_the_days_budget_is_used_up_or_kept_for_who_waits(
+def test_no_maintenance_call_starts_without_daily_budget(
     limit: int, level: Degradation, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(SUMMARY)
@@ -76,7 +76,7 @@ def test_no_errand_begins_while_the_days_budget_is_used_up_or_kept_for_who_waits
         DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
         assert day_of(agent.id).level is level
     tend_episodes()
-    assert (errands_of(agent), fleet.messages) == ([], [])
+    assert (calls_of(agent), fleet.messages) == ([], [])
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)
     tend_episodes()
@@ -93,9 +93,7 @@ def test_no_errand_begins_while_the_days_budget_is_used_up_or_kept_for_who_waits
     assert _only(agent).status == CallStatus.COMPLETE
 
 
-def test_an_errand_of_the_rules_is_told_of_again_whatever_is_left_of_the_days_budget(
-    agent: Agent, fleet: Fleet, settings: Any
-) -> None:
+def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: Fleet, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = str(REFLEX_HANDLE)
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
@@ -105,10 +103,10 @@ def test_an_errand_of_the_rules_is_told_of_again_whatever_is_left_of_the_days_bu
     fleet.messages.clear()
     let_pass(agent, timedelta(hours=1))
     recover_errands()
-    assert [each.arguments for each in fleet.messages] == [lost.arguments]
+    assert [message.arguments for message in fleet.messages] == [lost.arguments]
 
 
-def test_an_errand_is_asked_once_outside_any_transaction_and_charged(
+def test_a_call_runs_once_outside_transactions_and_is_charged(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     open_transactions: list[bool] = []
@@ -124,10 +122,10 @@ def test_an_errand_is_asked_once_outside_any_transaction_and_charged(
     assert fleet.deliver(message)
     assert open_transactions == [False]
     assert not fleet.deliver(message), "a doubled message finds nothing to do"
-    errand = _only(agent)
-    assert (errand.status, errand.heartbeat_id, errand.purpose) == (CallStatus.COMPLETE, None, "summarize")
+    call = _only(agent)
+    assert (call.status, call.heartbeat_id, call.purpose) == (CallStatus.COMPLETE, None, "summarize")
     (paid,) = ledger_of(agent)
-    assert (paid.call_id, paid.purpose, paid.provider) == (errand.id, "summarize", "scripted")
+    assert (paid.call_id, paid.purpose, paid.provider) == (call.id, "summarize", "scripted")
     assert episodes_of(agent)[0].summarized_by == "scripted/model"
 
 
@@ -138,9 +136,9 @@ def test_one_subject_has_one_open_errand(agent: Agent, fleet: Fleet) -> None:
         return len(messages)
 
     assert sum(at_once(tend, writers=3)) == 1
-    assert len(errands_of(agent)) == 1
+    assert len(calls_of(agent)) == 1
     tend_episodes()
-    assert len(errands_of(agent)) == 1
+    assert len(calls_of(agent)) == 1
 
 
 def test_a_lost_message_is_sent_again_later_and_later(agent: Agent, fleet: Fleet, scripted: Script) -> None:
@@ -159,8 +157,8 @@ def test_a_lost_message_is_sent_again_later_and_later(agent: Agent, fleet: Fleet
     let_pass(agent, timedelta(minutes=6))
     recover_errands()
     fleet.run()
-    errand = _only(agent)
-    assert (errand.status, errand.failures) == (CallStatus.COMPLETE, 0)
+    call = _only(agent)
+    assert (call.status, call.failures) == (CallStatus.COMPLETE, 0)
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
 
 
@@ -173,8 +171,8 @@ def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fle
     assert _only(agent).status == CallStatus.RUNNING, "it may still come back"
     let_pass(agent, timedelta(minutes=10))
     recover_errands()
-    errand = _only(agent)
-    assert (errand.status, errand.failures, errand.error_kind) == (CallStatus.PENDING, 1, "WorkerLost")
+    call = _only(agent)
+    assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, 1, "WorkerLost")
     assert not fleet.deliver(message), "not before its wait is over"
     let_pass(agent, WAITS[0] + timedelta(seconds=1))
     recover_errands()
@@ -209,26 +207,26 @@ def test_a_reply_that_comes_after_its_lease_is_charged_and_not_stored(
         (('{"summary": "it breaks off', "{}"), "ReplyInvalid"),
     ],
 )
-def test_failures_are_tried_again_later_and_later_and_then_left_with_their_reason(
+def test_failures_back_off_and_end_with_their_reason(
     agent: Agent, fleet: Fleet, scripted: Script, lines: tuple[Any, ...], kind: str
 ) -> None:
     model = scripted(*lines, repeat=True)
     tend_episodes()
     for tries, wait in enumerate(WAITS, start=1):
         fleet.run()
-        errand = _only(agent)
-        assert (errand.status, errand.failures, errand.error_kind) == (CallStatus.PENDING, tries, kind)
-        assert errand.due_at is not None
-        assert errand.due_at - errand.started_at >= wait
+        call = _only(agent)
+        assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, tries, kind)
+        assert call.due_at is not None
+        assert call.due_at - call.started_at >= wait
         let_pass(agent, wait - timedelta(seconds=30))
         recover_errands()
         assert fleet.messages == []
         let_pass(agent, timedelta(seconds=31))
         recover_errands()
     fleet.run()
-    errand = _only(agent)
-    assert (errand.status, errand.failures, errand.error_kind) == (CallStatus.FAILED, MAX_FAILURES, kind)
-    assert (errand.error != "", errand.ended_at is not None) == (True, True)
+    call = _only(agent)
+    assert (call.status, call.failures, call.error_kind) == (CallStatus.FAILED, MAX_FAILURES, kind)
+    assert (call.error != "", call.ended_at is not None) == (True, True)
     assert len(model.requests) == len(ledger_of(agent)) == MAX_FAILURES == len(WAITS) + 1
     (episode,) = episodes_of(agent)
     assert (episode.summary, episode.summarized_at, episode.failures) == ("", None, MAX_FAILURES)
@@ -236,7 +234,7 @@ def test_failures_are_tried_again_later_and_later_and_then_left_with_their_reaso
     let_pass(agent, timedelta(days=1))
     recover_errands()
     tend_episodes()
-    assert (fleet.messages, len(errands_of(agent))) == ([], 1), "it is left, for a person to see"
+    assert (fleet.messages, len(calls_of(agent))) == ([], 1), "it is left, for a person to see"
 
 
 def test_a_model_is_told_what_was_wrong_with_its_reply(agent: Agent, fleet: Fleet, scripted: Script) -> None:
@@ -256,7 +254,7 @@ def test_a_model_is_told_what_was_wrong_with_its_reply(agent: Agent, fleet: Flee
     assert len(third) == 3
 
 
-def test_a_fault_in_applying_a_reply_writes_nothing_of_it_and_is_tried_again(
+def test_a_fault_in_applying_a_reply_is_retried(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(SUMMARY, SUMMARY)
@@ -270,8 +268,8 @@ def test_a_fault_in_applying_a_reply_writes_nothing_of_it_and_is_tried_again(
     with monkeypatch.context() as patch:
         patch.setattr(purposes, "store_summaries", faulty)
         assert fleet.deliver(fleet.take())
-    errand = _only(agent)
-    assert (errand.status, errand.error_kind, errand.failures) == (
+    call = _only(agent)
+    assert (call.status, call.error_kind, call.failures) == (
         CallStatus.PENDING,
         "ZeroDivisionError",
         1,
@@ -301,7 +299,7 @@ def test_a_reply_that_was_cut_short_is_put_on_record(
     assert _only(agent).status == CallStatus.PENDING
 
 
-def test_calls_that_wait_for_a_later_try_take_nobodys_room_and_tenants_share_it(
+def test_waiting_retries_use_no_room(
     agent: Agent, foreign_mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     settings.ARBOR_MAX_ERRANDS = 2
@@ -311,21 +309,21 @@ def test_calls_that_wait_for_a_later_try_take_nobodys_room_and_tenants_share_it(
         remember_talk(foreign_mind, *(f"{talk}: {text}" for text in TALK), session=f"talk {talk}")
     close_and_settle(agent)
     tend_episodes()
-    assert len(errands_of(agent)) == 2
+    assert len(calls_of(agent)) == 2
     close_and_settle(foreign_mind)
     tend_episodes()
-    assert len(errands_of(foreign_mind)) == 1, "its share, though the other tenant has taken all"
+    assert len(calls_of(foreign_mind)) == 1, "its share, though the other tenant has taken all"
     fleet.run()
-    assert {errand.status for errand in errands_of(agent)} == {CallStatus.PENDING}
+    assert {call.status for call in calls_of(agent)} == {CallStatus.PENDING}
     tend_episodes()
-    assert (len(errands_of(agent)), len(errands_of(foreign_mind))) in [(3, 2), (4, 2), (3, 3), (4, 3)]
+    assert (len(calls_of(agent)), len(calls_of(foreign_mind))) in [(3, 2), (4, 2), (3, 3), (4, 3)]
 
 
 class _Killed(BaseException):
-    """What a killed process leaves: nothing of the transaction that was open."""
+    """The effect of a killed process: nothing of the open transaction stays."""
 
 
-def test_a_worker_killed_while_it_applies_a_reply_leaves_it_to_a_second_one(
+def test_a_killed_workers_reply_is_applied_by_another(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(SUMMARY, SUMMARY)
@@ -375,12 +373,12 @@ def test_two_sweeps_at_once_send_one_message(agent: Agent, fleet: Fleet) -> None
 
 def test_an_errand_and_a_heartbeats_call_cannot_be_confused(agent: Agent, fleet: Fleet) -> None:
     tend_episodes()
-    errand = _only(agent)
+    call = _only(agent)
     with (
         pytest.raises(IntegrityError, match="heartbeats_call_of_beat_or_errand"),
         tenant_transaction(agent.tenant_id),
     ):
-        ExternalCall.objects.filter(id=errand.id).update(subject_key="")
+        ExternalCall.objects.filter(id=call.id).update(subject_key="")
 
 
 def test_what_failed_is_asked_about_anew_when_a_person_says_so(
@@ -404,5 +402,5 @@ def test_what_failed_is_asked_about_anew_when_a_person_says_so(
     scripted(SUMMARY)
     tend_episodes()
     fleet.run()
-    assert [errand.status for errand in errands_of(agent)] == [CallStatus.RETRIED, CallStatus.COMPLETE]
+    assert [call.status for call in calls_of(agent)] == [CallStatus.RETRIED, CallStatus.COMPLETE]
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)

@@ -1,4 +1,4 @@
-"""Memories whose vectors a test chooses, and what their neighborhoods should be, computed plainly."""
+"""Memories with vectors that a test chooses, and their expected neighborhoods."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def plant(agent: Agent, vectors: Sequence[npt.NDArray[np.float32] | None], *, fi
             ).id
             for number in range(len(vectors))
         ]
-        for each, vector in zip(made, vectors, strict=True):
+        for memory, vector in zip(made, vectors, strict=True):
             text = None if vector is None else f"[{','.join(map(str, vector))}]"
             with connections[APP].cursor() as cursor:
                 cursor.execute(
                     "UPDATE memories_memory SET embedding = %s::halfvec WHERE tenant_id = %s AND id = %s",
-                    [text, agent.tenant_id, each],
+                    [text, agent.tenant_id, memory],
                 )
         known = set(Upkeep.objects.filter(memory_id__in=made).values_list("memory_id", flat=True))
         Upkeep.objects.bulk_create(
-            Upkeep(tenant_id=agent.tenant_id, agent_id=agent.id, memory_id=each)
-            for each in made
-            if each not in known
+            Upkeep(tenant_id=agent.tenant_id, agent_id=agent.id, memory_id=memory)
+            for memory in made
+            if memory not in known
         )
     return made
 
@@ -67,8 +67,8 @@ def put_in_episode(agent: Agent, memory_ids: Sequence[UUID]) -> None:
             last_at=NOON,
             size=len(memory_ids),
         )
-        for place, each in enumerate(memory_ids, start=1):
-            Memory.objects.filter(id=each).update(episode_id=episode.id, sequence=place)
+        for place, memory_id in enumerate(memory_ids, start=1):
+            Memory.objects.filter(id=memory_id).update(episode_id=episode.id, sequence=place)
 
 
 def draw(
@@ -106,18 +106,18 @@ def refresh_all(agent: Agent, *, steps: int = 50) -> int:
 def upkeep_of(agent: Agent) -> dict[UUID, Upkeep]:
     """Return the agent's upkeep by memory."""
     with tenant_transaction(agent.tenant_id):
-        return {each.memory_id: each for each in Upkeep.objects.filter(agent_id=agent.id)}
+        return {upkeep.memory_id: upkeep for upkeep in Upkeep.objects.filter(agent_id=agent.id)}
 
 
 def neighbors_of(agent: Agent, memory_id: UUID) -> dict[UUID, float]:
     """Return a memory's neighborhood as it is stored."""
     stored = upkeep_of(agent)[memory_id].neighbors or {}
-    return {UUID(each): weight for each, weight in stored.items()}
+    return {UUID(memory_id): weight for memory_id, weight in stored.items()}
 
 
 def stale_of(agent: Agent) -> set[UUID]:
     """Return the memories whose neighborhood is stale."""
-    return {each for each, row in upkeep_of(agent).items() if row.stale}
+    return {memory_id for memory_id, row in upkeep_of(agent).items() if row.stale}
 
 
 def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
@@ -160,5 +160,5 @@ def _similar(row: Memory, rows: Sequence[Memory]) -> dict[UUID, float]:
             vector = np.asarray(other.embedding, dtype=np.float32)
             cosine = float(own @ vector / np.linalg.norm(own) / np.linalg.norm(vector))
             cosines.append((round(cosine, 4), other.id))
-    nearest = sorted(cosines, key=lambda each: (-each[0], each[1]))[:10]
-    return {each: cosine for cosine, each in nearest if cosine > settings.ARBOR_NEIGHBOR_SIMILARITY}
+    nearest = sorted(cosines, key=lambda pair: (-pair[0], pair[1]))[:10]
+    return {memory_id: cosine for cosine, memory_id in nearest if cosine > settings.ARBOR_NEIGHBOR_SIMILARITY}

@@ -1,4 +1,4 @@
-"""Minds that are told of a few subjects, and the themes they fall into."""
+"""Minds with memories of a few subjects, and the clusters that these form."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def members(agent: Agent) -> dict[UUID, set[UUID]]:
     """Return the members of each cluster."""
     with tenant_transaction(agent.tenant_id):
         found: dict[UUID, set[UUID]] = {
-            each: set() for each in Cluster.objects.filter(agent_id=agent.id).values_list("id", flat=True)
+            cluster_id: set()
+            for cluster_id in Cluster.objects.filter(agent_id=agent.id).values_list("id", flat=True)
         }
         for cluster_id, memory_id in ClusterMember.objects.filter(cluster__agent_id=agent.id).values_list(
             "cluster_id", "memory_id"

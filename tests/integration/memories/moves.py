@@ -1,4 +1,4 @@
-"""Moving a test's agent to another embedding model, and what it has of each."""
+"""Move a test's agent to another embedding model, and read its vectors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ def move(agent: Agent, model: EmbeddingModel, **parts: Any) -> TakenOver:
 
 
 def vectors_of(agent: Agent) -> dict[str, list[float]]:
-    return {each.content: list(each.embedding) for each in memories_of(agent) if each.embedding is not None}
+    return {
+        memory.content: list(memory.embedding)
+        for memory in memories_of(agent)
+        if memory.embedding is not None
+    }
 
 
 def next_rows(agent: Agent) -> int:

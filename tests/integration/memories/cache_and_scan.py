@@ -1,4 +1,4 @@
-"""Recall done both ways: from a mind at hand, and by the scan that says what is right."""
+"""Compare recall from a cached mind with recall by the scan, which is the reference."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def assert_equal(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> None
 def agree(agent: Agent, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
     """Recall from each of these processes' minds and by the scan, in a transaction; return what all of them say."""
     with tenant_transaction(agent.tenant_id):
-        for each in minds:
-            found, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **asked), minds=each)
+        for mind in minds:
+            found, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **asked), minds=mind)
     return found
