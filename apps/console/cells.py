@@ -240,7 +240,7 @@ def listed(texts: Sequence[Any]) -> SafeString:
     """Return texts one below the other; a word where there is none."""
     if not texts:
         return format_html('<span class="ar-subtle">{}</span>', "none")
-    return format_html_join("", "<div>{}</div>", ((each,) for each in texts))
+    return format_html_join("", "<div>{}</div>", ((text,) for text in texts))
 
 
 def block(text: str) -> SafeString:

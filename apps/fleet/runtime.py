@@ -280,8 +280,8 @@ def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
     if by_id is not None:
         return by_id
     named = list(models.filter(name__iexact=wanted).order_by("name"))
-    exact = [each for each in named if each.name == wanted]
+    exact = [peer_model for peer_model in named if peer_model.name == wanted]
     if len(named) > 1 and not exact:
-        names = ", ".join(repr(each.name) for each in named)
+        names = ", ".join(repr(peer_model.name) for peer_model in named)
         raise Invalid(f"{peer!r} stands for several peers: give one of the names {names}, or an id")
     return next(iter(exact or named), None)

@@ -37,7 +37,7 @@ class TenantMiddleware:
         tenants: list[Access] = tenants_of(request.user) if isinstance(request.user, User) else []
         chosen = request.session.get(SESSION_KEY) if tenants else None
         access = _visit(request) or next(
-            (each for each in tenants if str(each.tenant_id) == chosen), tenants[0] if tenants else None
+            (access for access in tenants if str(access.tenant_id) == chosen), tenants[0] if tenants else None
         )
         request.tenants = tenants  # type: ignore[attr-defined]
         request.access = access  # type: ignore[attr-defined]

@@ -54,7 +54,7 @@ class SearxngSearch:
             results = json.loads(content)["results"]
         except (ValueError, KeyError, TypeError) as error:
             raise WebFailed(f"{where} did not answer with JSON that has results") from error
-        found = [read for each in results if (read := _read(each))] if isinstance(results, list) else []
+        found = [read for result in results if (read := _read(result))] if isinstance(results, list) else []
         return found[:limit]
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ def check_url(url: str, *, allow_http: bool) -> None:
         raise Invalid("a webhook's URL must be one, such as https://example.org/hook") from error
     if parsed.scheme not in schemes or not parsed.host:
         raise Invalid(
-            f"a webhook's URL begins with {' or '.join(f'{each}://' for each in schemes)} and a host, got {shown_url(url)!r}"
+            f"a webhook's URL begins with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, got {shown_url(url)!r}"
             + ("" if allow_http else "; ARBOR_WEBHOOK_ALLOW_HTTP=true allows http")
         )
     if parsed.userinfo:

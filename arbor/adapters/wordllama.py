@@ -100,8 +100,8 @@ def _pool(llama: Any, texts: list[str]) -> npt.NDArray[np.float32]:
         raise EmbeddingFailed("the text is not valid Unicode (half a surrogate pair?)") from exc
     pooled = np.empty((len(texts), llama.embedding.shape[1]), dtype=np.float32)
     # One text after the other: its tokens' vectors stay in the processor's cache, which is eight times as fast.
-    for row, one in zip(pooled, encoded, strict=True):
-        np.add.reduce(llama.embedding[np.asarray(one.ids, dtype=np.int64)], axis=0, out=row)
-    if empty := [number for number, one in enumerate(encoded, start=1) if not one.ids]:
+    for row, encoding in zip(pooled, encoded, strict=True):
+        np.add.reduce(llama.embedding[np.asarray(encoding.ids, dtype=np.int64)], axis=0, out=row)
+    if empty := [number for number, encoding in enumerate(encoded, start=1) if not encoding.ids]:
         raise EmbeddingFailed(f"text {empty[0]} of {len(texts)} has nothing to embed")
     return pooled

@@ -130,10 +130,13 @@ def build_chat_prompt(
         user=_join(user),
         sections=tuple(
             PromptSection(
-                name=each.name, text=each.text, tokens=estimate_tokens(each.text), cut=cut.get(each.name, 0)
+                name=section.name,
+                text=section.text,
+                tokens=estimate_tokens(section.text),
+                cut=cut.get(section.name, 0),
             )
-            for each in (*system, *user)
-            if each.text
+            for section in (*system, *user)
+            if section.text
         ),
         percepts=(),
     )
@@ -160,7 +163,7 @@ def _fitted(view: ChatView, nonce: str, room: int) -> tuple[list[Section], Mappi
 
 
 def _tokens(sections: Sequence[Section]) -> int:
-    return sum(estimate_tokens(each.text) for each in sections)
+    return sum(estimate_tokens(section.text) for section in sections)
 
 
 def _sections(view: ChatView, data: Data) -> list[Section]:
@@ -212,9 +215,9 @@ def _code(code: Sequence[CodeView], data: Data) -> str:
     if not code:
         return ""
     return "## Code you keep\n" + data.block(
-        f"{line(each.title or 'untitled')} ({each.language or 'no language named'}):\n    "
-        + line(each.code, _CODE_LENGTH)
-        for each in code
+        f"{line(snippet.title or 'untitled')} ({snippet.language or 'no language named'}):\n    "
+        + line(snippet.code, _CODE_LENGTH)
+        for snippet in code
     )
 
 
@@ -223,11 +226,11 @@ def _boundaries(crossings: Sequence[CrossingView], data: Data) -> str:
         return ""
     return (
         "## Your boundaries\nWhat they say meets boundaries of yours. "
-        + " ".join(dict.fromkeys(_RESPONSES.get(each.response, "") for each in crossings))
+        + " ".join(dict.fromkeys(_RESPONSES.get(match.response, "") for match in crossings))
         + "\n"
         + data.block(
-            f"{each.name} ({each.response}): {line(each.description)} Because {line(each.why)}."
-            for each in crossings
+            f"{match.name} ({match.response}): {line(match.description)} Because {line(match.why)}."
+            for match in crossings
         )
     )
 

@@ -70,9 +70,9 @@ def _cut(said: str) -> tuple[str, ...]:
 def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
     """Return what the reflex policy answers: that no language model is in use, and what was recalled. No chance in it."""
     view = ChatView.model_validate(context)
-    refused = [each for each in view.crossings if each.response == "refuse"]
+    refused = [match for match in view.crossings if match.response == "refuse"]
     if refused:
-        why = "; ".join(f"{each.name.replace('_', ' ')}: {each.description}" for each in refused)
+        why = "; ".join(f"{match.name.replace('_', ' ')}: {match.description}" for match in refused)
         return {"thinking": "", "reply": f"{REFLEX_OPENING} That I do not do ({why})"}
     # What it answered before is made of such quotations itself.
     known = [memory for memory in view.relevant if memory.role != Speaker.AGENT]

@@ -30,4 +30,4 @@ def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
 def named(text: str, known: dict[str, str]) -> tuple[str, ...]:
     """Return what the named agents stand for in `known` (lower-case name to id), each once, in order, at most five."""
     ids = (next((known[name] for name in names if name in known), None) for names in possible_names(text))
-    return tuple(dict.fromkeys(each for each in ids if each is not None))[:MAX_MENTIONS]
+    return tuple(dict.fromkeys(agent_id for agent_id in ids if agent_id is not None))[:MAX_MENTIONS]

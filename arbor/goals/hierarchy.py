@@ -68,4 +68,4 @@ def _height[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> int:
 
 
 def _chains[K: Hashable](parents: Mapping[K, K | None]) -> list[list[K]]:
-    return [_chain(each, parents) for each in parents]
+    return [_chain(goal, parents) for goal in parents]

@@ -51,7 +51,7 @@ def same_goal(title: str, other: str) -> bool:
     if not mine or len(mine) != len(theirs) or _opposed(title, other):
         return False
     for word in mine:
-        like = next((each for each in theirs if _like(word, each)), None)
+        like = next((candidate for candidate in theirs if _like(word, candidate)), None)
         if like is None:
             return False
         theirs.remove(like)
@@ -79,8 +79,8 @@ def _opposed(title: str, other: str) -> bool:
         return True
     only_mine, only_theirs = mine - theirs, theirs - mine
     return any(
-        (one in only_mine and two in only_theirs) or (two in only_mine and one in only_theirs)
-        for one, two in _OPPOSITES
+        (word in only_mine and opposite in only_theirs) or (opposite in only_mine and word in only_theirs)
+        for word, opposite in _OPPOSITES
     )
 
 

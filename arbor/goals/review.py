@@ -172,7 +172,7 @@ def _promotions(goals: Sequence[Reviewed], themes: Sequence[str], now: datetime)
     if full:
         queued = [goal for goal in queued if urgency(goal.deadline, now) >= PRESSING]
     scored = [(relevance(goal, themes=themes, now=now), goal) for goal in queued]
-    nearer = sorted((each for each in scored if each[0] >= RELEVANT_FROM), key=lambda each: -each[0])
+    nearer = sorted((pair for pair in scored if pair[0] >= RELEVANT_FROM), key=lambda pair: -pair[0])
     why = _MAKE_ROOM if full else "it bears on the present moment"
     found = [_promotion(goal, why) for _, goal in nearer[:MOST_PROMOTED]]
     if not active and not found:

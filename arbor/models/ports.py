@@ -61,7 +61,7 @@ class ModelRequest:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` turns back into an equal request."""
         # Not `asdict`: it would copy the schema, the largest part, leaf by leaf.
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {
             "purpose": self.purpose.value,
             "messages": [asdict(message) for message in self.messages],
         }

@@ -25,5 +25,7 @@ def alignment(influences: Iterable[Influence]) -> float:
 
     The sum of ±weight · confidence over its relations to beliefs that are held, clipped; 0 where there is none.
     """
-    total = sum(SIGNS.get(each.relation, 0) * each.weight * each.confidence for each in influences)
+    total = sum(
+        SIGNS.get(influence.relation, 0) * influence.weight * influence.confidence for influence in influences
+    )
     return min(max(total, -1.0), 1.0)

@@ -74,7 +74,7 @@ def check(
             why = _by_pattern(plain[place], boundary) or _by_meaning(boundary, near.get(text, {}))
             if why:
                 found.append(Crossing(boundary=boundary, text=place, why=why))
-    return sorted(found, key=lambda each: (-each.boundary.importance, each.boundary.name, each.text))
+    return sorted(found, key=lambda match: (-match.boundary.importance, match.boundary.name, match.text))
 
 
 def may_go_on(boundary: BoundaryRule, reasoning: str) -> bool:
@@ -127,7 +127,7 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
 def _by_pattern(plain: str, boundary: BoundaryRule) -> str:
     found = _first_meant(_compiled(boundary.patterns), plain, boundary) if boundary.patterns else None
     if found is None and any(hint in plain for hint in boundary.hints):
-        plain = "\n".join(" ".join(each.split()) for each in plain.splitlines() if each.strip())
+        plain = "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
         found = _first_meant(_expressions(boundary.expressions), plain, boundary)
     return f"it says “{' '.join(found.group().split()).lstrip('.!?;:, ')}”" if found else ""
 
@@ -136,7 +136,7 @@ def _first_meant(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -
     """Return the first place that counts: what every agent has is about what people say of it in everyday talk, too."""
     if not boundary.expressions:
         return pattern.search(plain)
-    return next((each for each in pattern.finditer(plain) if not is_negated(plain, *each.span())), None)
+    return next((place for place in pattern.finditer(plain) if not is_negated(plain, *place.span())), None)
 
 
 def _nearness(
@@ -159,7 +159,9 @@ def _nearness(
 
 
 def _by_meaning(boundary: BoundaryRule, near: Mapping[str, float]) -> str:
-    nearest = max((each for each in boundary.examples if each in near), key=near.__getitem__, default=None)
+    nearest = max(
+        (example for example in boundary.examples if example in near), key=near.__getitem__, default=None
+    )
     if nearest is None or not near[nearest] > SIMILARITY:
         return ""
     return f"it means much the same as “{nearest}” ({near[nearest]:.2f})"
@@ -169,14 +171,14 @@ def _by_meaning(boundary: BoundaryRule, near: Mapping[str, float]) -> str:
 def _expressions(expressions: tuple[str, ...]) -> re.Pattern[str]:
     # A blank stands for the end of a line, too; runs of white space are one by then.
     return re.compile(
-        "|".join(rf"(?:(?<!\w)(?:{each})(?!\w))" for each in expressions).replace(" ", r"[ \n]")
+        "|".join(rf"(?:(?<!\w)(?:{expression})(?!\w))" for expression in expressions).replace(" ", r"[ \n]")
     )
 
 
 @lru_cache(maxsize=1024)
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
     # One that says nothing would be found everywhere; without any, nothing is found.
-    said = "|".join(_expression(each) for each in patterns if each.strip(" *"))
+    said = "|".join(_expression(pattern) for pattern in patterns if pattern.strip(" *"))
     return re.compile(rf"(?<!\w)(?:{said})(?!\w)" if said else r"(?!)")
 
 

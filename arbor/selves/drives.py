@@ -125,7 +125,7 @@ class Drives(BaseModel):
     def urgent(self, now: datetime) -> list[Drive]:
         """Return the drives that demand attention, the highest first."""
         levels = {drive: self.level(drive, now) for drive in Drive}
-        return sorted((drive for drive in Drive if levels[drive] >= URGENT), key=lambda each: -levels[each])
+        return sorted((drive for drive in Drive if levels[drive] >= URGENT), key=lambda drive: -levels[drive])
 
 
 def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:

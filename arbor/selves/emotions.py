@@ -142,7 +142,7 @@ class Mood(BaseModel):
 def change_of(events: Iterable[Event]) -> Feeling:
     """Return by how much these events together move a mood."""
     deltas = [DELTAS[event] for event in events]
-    return Feeling(sum(each.valence for each in deltas), sum(each.arousal for each in deltas))
+    return Feeling(sum(delta.valence for delta in deltas), sum(delta.arousal for delta in deltas))
 
 
 def read_mood(stored: Mapping[str, Any] | None, *, baseline: Feeling, now: datetime) -> Mood:

@@ -51,17 +51,17 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
     for length in range(SHORTEST, LONGEST + 1):
         counts.update(_sequences(latest, length))
     found = [
-        Pattern(actions=each, seen=seen)
-        for each, seen in counts.items()
-        if seen >= SEEN and len(set(each)) > 1
+        Pattern(actions=sequence, seen=seen)
+        for sequence, seen in counts.items()
+        if seen >= SEEN and len(set(sequence)) > 1
     ]
-    found.sort(key=lambda each: (-len(each.actions), -each.seen, each.actions))
+    found.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
     kept: list[Pattern] = []
-    for each in found:
-        same = any(other.key == each.key for other in kept)
-        part = any(_within(each.actions, other.actions) and other.seen >= each.seen for other in kept)
+    for pattern in found:
+        same = any(other.key == pattern.key for other in kept)
+        part = any(_within(pattern.actions, other.actions) and other.seen >= pattern.seen for other in kept)
         if not same and not part:
-            kept.append(each)
+            kept.append(pattern)
     return kept
 
 
@@ -70,7 +70,7 @@ def _sequences(actions: Sequence[str | None], length: int) -> list[tuple[str, ..
     found: list[tuple[str, ...]] = []
     free_from: dict[tuple[str, ...], int] = {}
     for at in range(len(actions) - length + 1):
-        sequence = tuple(each for each in actions[at : at + length] if each is not None)
+        sequence = tuple(action for action in actions[at : at + length] if action is not None)
         if len(sequence) == length and at >= free_from.get(sequence, 0):
             found.append(sequence)
             free_from[sequence] = at + length

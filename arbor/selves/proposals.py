@@ -118,13 +118,15 @@ def transition(status: ProposalStatus, to: ProposalStatus) -> None:
 
 def duplicate_of[P: Queued](new: NewProposal, pending: Sequence[P]) -> P | None:
     """Return the pending proposal that says the same: of the same kind, and at least 0.85 alike."""
-    same = (each for each in pending if each.kind == new.kind)
-    return next((each for each in same if jaro_winkler(each.content, new.content) >= DUPLICATE), None)
+    same = (proposal for proposal in pending if proposal.kind == new.kind)
+    return next(
+        (proposal for proposal in same if jaro_winkler(proposal.content, new.content) >= DUPLICATE), None
+    )
 
 
 def to_expire[P: Queued](pending: Sequence[P]) -> list[P]:
     """Return which proposals leave the queue so that one more fits: the least sure first, of these the oldest."""
-    order = sorted(pending, key=lambda each: (each.confidence, each.created_at))
+    order = sorted(pending, key=lambda proposal: (proposal.confidence, proposal.created_at))
     return order[: max(len(pending) + 1 - MAX_PENDING, 0)]
 
 
@@ -140,7 +142,7 @@ def check_pace(changes: Sequence[datetime], same: Sequence[datetime], now: datet
         raise LimitReached(
             f"a self changes slowly: the next change here is possible from {free_at:%Y-%m-%d %H:%M} UTC"
         )
-    recent = sum(now - each < timedelta(days=1) for each in changes)
+    recent = sum(now - changed_at < timedelta(days=1) for changed_at in changes)
     if recent >= SELF_CHANGES_PER_DAY:
         raise LimitReached(
             f"a self changes at most {SELF_CHANGES_PER_DAY} times in a day, beliefs, aspects and preferences together,"

@@ -27,4 +27,4 @@ def resonance(bearings: Iterable[Bearing]) -> float:
 
     The sum of ±weight · stability over its relations to aspects that are held, clipped; 0 where there is none.
     """
-    return min(max(sum(each.share for each in bearings), -1.0), 1.0)
+    return min(max(sum(bearing.share for bearing in bearings), -1.0), 1.0)

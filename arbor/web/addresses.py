@@ -20,7 +20,7 @@ def is_public(address: str) -> bool:
         found = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    return all(_is_global(each) for each in (found, *_within(found)))
+    return all(_is_global(part) for part in (found, *_within(found)))
 
 
 def _within(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
@@ -29,7 +29,7 @@ def _within(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
     found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     if address in _NAT64:
         found.append(IPv4Address(int(address) & 0xFFFFFFFF))
-    return [each for each in found if each is not None]
+    return [part for part in found if part is not None]
 
 
 def _is_global(address: IPv4Address | IPv6Address) -> bool:

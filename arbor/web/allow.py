@@ -21,7 +21,7 @@ class AllowList:
     @classmethod
     def of(cls, entries: Iterable[str]) -> Self:
         """Read a setting: `*`, or domains such as `example.org`. Raises ConfigurationInvalid for anything else."""
-        cleaned = {each.strip().lower().rstrip(".") for each in entries if each.strip()}
+        cleaned = {entry.strip().lower().rstrip(".") for entry in entries if entry.strip()}
         for entry in cleaned - {EVERYWHERE}:
             if not all(part and part.replace("-", "").isalnum() for part in entry.split(".")):
                 raise ConfigurationInvalid(

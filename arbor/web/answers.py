@@ -80,7 +80,7 @@ def answer_request(
     around = [f"## Question\n{data.block([line(question)])}"]
     known = []
     if remembered:
-        lines = data.block(f"- {line(each, _REMEMBERED_LENGTH)}" for each in remembered)
+        lines = data.block(f"- {line(memory, _REMEMBERED_LENGTH)}" for memory in remembered)
         known = [f"## What you remember, which is no source\n{lines}"]
     room = _room(ANSWER_SYSTEM, [*around, *known], window)
     parts = [*around, *_sources(pages, data, room), *known]
@@ -127,7 +127,7 @@ def read_answer(text: str, *, pages: int) -> Answer:
         raise ReplyInvalid('"answer" must be a text')
     listed = found.get("sources")
     numbers = (
-        [each for each in listed if isinstance(each, int) and 1 <= each <= pages]
+        [number for number in listed if isinstance(number, int) and 1 <= number <= pages]
         if isinstance(listed, list)
         else []
     )
@@ -137,7 +137,7 @@ def read_answer(text: str, *, pages: int) -> Answer:
     return Answer(
         text=answer,
         confidence=_share(found, "confidence"),
-        sources=tuple(dict.fromkeys(each - 1 for each in numbers)),
+        sources=tuple(dict.fromkeys(number - 1 for number in numbers)),
         worth_keeping=found.get("worth_keeping") is not False,
     )
 
@@ -158,7 +158,8 @@ def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
     picked: list[tuple[int, str]] = []
     for number, text in enumerate(context["texts"], start=1):
         scored = [
-            (len(wanted & {term_of(word) for word in words_of(each)}), each) for each in _sentences(text)
+            (len(wanted & {term_of(word) for word in words_of(sentence)}), sentence)
+            for sentence in _sentences(text)
         ]
         best = max(scored, key=lambda pair: pair[0], default=(0, ""))
         if best[0]:
@@ -181,7 +182,7 @@ def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _room(system: str, around: Sequence[str], window: int) -> int:
     """Return how many characters the sources may take together, for the reply to have its share of the window."""
-    fixed = estimate_tokens(system) + sum(estimate_tokens(each) for each in around)
+    fixed = estimate_tokens(system) + sum(estimate_tokens(text) for text in around)
     return room_of(window=window, fixed=fixed, reply=_REPLY_TOKENS) * CHARACTERS_PER_TOKEN
 
 
@@ -253,4 +254,8 @@ def _share(found: Mapping[str, Any], key: str) -> float:
 
 
 def _sentences(text: str) -> list[str]:
-    return [each.strip()[:400] for each in re.split(r"(?<=[.!?])\s+|\n+", text) if len(each.strip()) > 20]
+    return [
+        sentence.strip()[:400]
+        for sentence in re.split(r"(?<=[.!?])\s+|\n+", text)
+        if len(sentence.strip()) > 20
+    ]

@@ -32,14 +32,14 @@ class Findings:
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
         return {
-            "pages": [{"url": each.url, "title": each.title, "text": each.text} for each in self.pages],
+            "pages": [{"url": page.url, "title": page.title, "text": page.text} for page in self.pages],
             "failures": list(self.failures),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
         """Read it from what `to_json` gave."""
-        return cls(pages=tuple(Page(**each) for each in stored["pages"]), failures=tuple(stored["failures"]))
+        return cls(pages=tuple(Page(**page) for page in stored["pages"]), failures=tuple(stored["failures"]))
 
 
 def look_up(plan: InquiryPlan, *, search: Search, fetch: Fetch, deadline_s: float) -> Findings:
@@ -85,15 +85,15 @@ def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[li
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="web") as pool:
         came = list(pool.map(read, chosen))
     # Two addresses may lead to the same page.
-    pages = {each.url: each for each in came if isinstance(each, Page)}
+    pages = {page.url: page for page in came if isinstance(page, Page)}
     quoted = [
         Page(url=result.url, title=result.title, text=f"{QUOTED} {result.snippet}")
-        for result, each in zip(chosen, came, strict=True)
-        if isinstance(each, WebFailed) and not isinstance(each, WebRefused) and result.snippet.strip()
+        for result, outcome in zip(chosen, came, strict=True)
+        if isinstance(outcome, WebFailed) and not isinstance(outcome, WebRefused) and result.snippet.strip()
     ]
     # An answer from what searches say alone would pass for one that was read.
-    read_pages = [*pages.values(), *(each for each in quoted if each.url not in pages)] if pages else []
-    return read_pages, [str(each) for each in came if isinstance(each, WebFailed)]
+    read_pages = [*pages.values(), *(page for page in quoted if page.url not in pages)] if pages else []
+    return read_pages, [str(failure) for failure in came if isinstance(failure, WebFailed)]
 
 
 def _kept(text: str) -> str:

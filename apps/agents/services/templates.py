@@ -134,7 +134,7 @@ def list_templates() -> list[FoundTemplate]:
     """Return the templates that agents of this tenant can be made from, by name; its own hide built-in ones."""
     own = [_found(row, TemplateSource.USER) for row in Template.objects.all()]
     hidden = {template.name.casefold() for template in own}
-    builtin = [each for each in list_builtin_templates() if each.name.casefold() not in hidden]
+    builtin = [template for template in list_builtin_templates() if template.name.casefold() not in hidden]
     return sorted([*own, *builtin], key=lambda template: template.name.casefold())
 
 

@@ -232,4 +232,4 @@ class SelfChangeAdmin(AgentRowsAdmin):
 
 
 def _as_text(value: dict[str, object]) -> str:
-    return "\n".join(f"{name}: {each}" for name, each in value.items())
+    return "\n".join(f"{name}: {part}" for name, part in value.items())

@@ -220,7 +220,7 @@ def _tree(goals: Sequence[Goal]) -> list[Branch]:
 
     def grow(goal: Goal, depth: int) -> None:
         tree.append(Branch(goal=goal, depth=depth))
-        for part in sorted(parts.get(goal.id, ()), key=lambda each: each.id):
+        for part in sorted(parts.get(goal.id, ()), key=lambda goal_part: goal_part.id):
             grow(part, depth + 1)
 
     for goal in goals:
@@ -240,12 +240,12 @@ def _mind(stored: Any) -> Mind:
     # A page must open whatever an older or newer Arbor stored: what is not understood is left out.
     if not isinstance(stored, dict):
         return Mind()
-    thoughts = [each for each in _list(stored.get("thoughts")) if isinstance(each, dict)]
+    thoughts = [thought for thought in _list(stored.get("thoughts")) if isinstance(thought, dict)]
     engagement = stored.get("engagement")
     return Mind(
         thoughts=[
-            Thought(text=str(each.get("text", "")), at=parse_datetime(str(each.get("at", ""))))
-            for each in reversed(thoughts)
+            Thought(text=str(thought.get("text", "")), at=parse_datetime(str(thought.get("at", ""))))
+            for thought in reversed(thoughts)
         ],
         concerns=[str(line) for line in reversed(_list(stored.get("concerns")))],
         curiosity=[str(line) for line in reversed(_list(stored.get("curiosity")))],

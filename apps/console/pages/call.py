@@ -67,7 +67,7 @@ def read_call_page(row: ExternalCall) -> CallPage:
     return CallPage(
         call=read_call(row, paid),
         asked_by=_asked_by(row),
-        dropped=[text_of(each) for each in dropped if each],
+        dropped=[text_of(item) for item in dropped if item],
     )
 
 
@@ -98,8 +98,8 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
     request = call.request if isinstance(call.request, Mapping) else {}
     messages = [("system", text_of(request.get("system")))] if request.get("system") else []
     messages += [
-        (str(each.get("role", "")), text_of(each.get("content")))
-        for each in dicts_in(request.get("messages"))
+        (str(turn.get("role", "")), text_of(turn.get("content")))
+        for turn in dicts_in(request.get("messages"))
     ]
     return Call(
         row=call,
@@ -121,16 +121,16 @@ _HUES = 8
 
 def _sections(stored: Any) -> list[Section]:
     rows = dicts_in(stored)
-    sizes = [int(each["tokens"]) if isinstance(each.get("tokens"), int | float) else 0 for each in rows]
+    sizes = [int(row["tokens"]) if isinstance(row.get("tokens"), int | float) else 0 for row in rows]
     total = sum(sizes) or 1
     return [
         Section(
-            name=str(each.get("name", "")),
-            text=text_of(each.get("text")),
+            name=str(row.get("name", "")),
+            text=text_of(row.get("text")),
             tokens=tokens,
             share=round(tokens / total * 100, 2),
             hue=place % _HUES,
-            cut=each["cut"] if isinstance(each.get("cut"), int) else 0,
+            cut=row["cut"] if isinstance(row.get("cut"), int) else 0,
         )
-        for place, (each, tokens) in enumerate(zip(rows, sizes, strict=True))
+        for place, (row, tokens) in enumerate(zip(rows, sizes, strict=True))
     ]

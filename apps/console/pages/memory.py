@@ -184,9 +184,9 @@ def _details(detail: Any) -> list[tuple[str, Sequence[str]]]:
 
 def _lines(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [line for each in value for line in _lines(each)]
+        return [line for item in value for line in _lines(item)]
     if isinstance(value, Mapping):
-        return [", ".join(f"{name}: {each}" for name, each in value.items())]
+        return [", ".join(f"{name}: {part}" for name, part in value.items())]
     return [str(value)]
 
 
@@ -219,7 +219,7 @@ def _neighbors(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) ->
         )
         for row_id, content, kind in rows
     ]
-    return sorted(found, key=lambda each: (-each.weight, each.id))
+    return sorted(found, key=lambda neighbor: (-neighbor.weight, neighbor.id))
 
 
 def _weights(neighbors: Any) -> dict[UUID, float]:
@@ -232,4 +232,4 @@ def _weights(neighbors: Any) -> dict[UUID, float]:
             continue
         if isinstance(weight, int | float) and math.isfinite(weight):
             found[row_id] = float(weight)
-    return dict(sorted(found.items(), key=lambda each: -each[1])[:KEPT])
+    return dict(sorted(found.items(), key=lambda item: -item[1])[:KEPT])

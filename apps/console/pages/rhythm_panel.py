@@ -32,9 +32,9 @@ def read_rhythm_panel(agent_id: UUID, *, notices: Any, idle_beats: int) -> Rhyth
     """Read it, in the current tenant; `notices` is what the agent's state holds."""
     return RhythmPanel(
         notices=[
-            (str(each.get("kind", "")), str(each.get("text", "")))
-            for each in (notices if isinstance(notices, list) else [])
-            if isinstance(each, Mapping)
+            (str(notice.get("kind", "")), str(notice.get("text", "")))
+            for notice in (notices if isinstance(notices, list) else [])
+            if isinstance(notice, Mapping)
         ],
         idle_beats=idle_beats,
         usage=DailyUsage.objects.filter(agent_id=agent_id, day=datetime.now(UTC).date()).first(),

@@ -60,11 +60,11 @@ def read_theme(theme: Cluster) -> ThemePage:
         members=list(members),
         related=[
             RelatedTheme(
-                theme=each.target if each.source_id == theme.id else each.source,
-                relation=each.relation,
-                outward=each.source_id == theme.id,
-                strength=each.strength,
+                theme=relation.target if relation.source_id == theme.id else relation.source,
+                relation=relation.relation,
+                outward=relation.source_id == theme.id,
+                strength=relation.strength,
             )
-            for each in relations
+            for relation in relations
         ],
     )

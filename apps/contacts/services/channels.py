@@ -46,9 +46,9 @@ def channels_for(*, agent_id: UUID, audience: Audience, platform: str = "") -> l
     )
     if not platform:
         return found
-    chosen = [each for each in found if each.name.casefold() == platform.strip().casefold()]
+    chosen = [channel for channel in found if channel.name.casefold() == platform.strip().casefold()]
     if not chosen:
-        names = ", ".join(each.name for each in found) or "only the inbox, which needs no name"
+        names = ", ".join(channel.name for channel in found) or "only the inbox, which needs no name"
         raise NotFound(f"there is no channel {platform!r} for this; there is: {names}")
     return chosen
 

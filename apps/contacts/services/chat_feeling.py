@@ -48,22 +48,22 @@ def note_crossings(
         return
     agent = agent_by_id(asked.session.agent_id)
     told = [
-        *((f"what {asked.session.person} said touches", each) for each in arrived),
-        *((f"an answer was {'withheld' if each['withheld'] else 'given'} at", each) for each in own),
+        *((f"what {asked.session.person} said touches", match) for match in arrived),
+        *((f"an answer was {'withheld' if match['withheld'] else 'given'} at", match) for match in own),
     ]
-    for what, each in told:
+    for what, match in told:
         record(
             action=AuditAction.BOUNDARY,
             actor=f"agent:{agent.public_id}",
             agent_id=agent.id,
-            message=f"{what} {each['name']} ({each['response']}): {each['why']}",
-            detail={**each, "conversation": str(asked.session_id), "turn": str(asked.id)},
+            message=f"{what} {match['name']} ({match['response']}): {match['why']}",
+            detail={**match, "conversation": str(asked.session_id), "turn": str(asked.id)},
         )
 
 
 def _pressed(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the boundaries that were pressed, from outside or from within; what is merely flagged presses nobody."""
     return {
-        *(each["name"] for each in arrived if each["response"] != BoundaryResponse.FLAG),
-        *(each["name"] for each in own if each["withheld"]),
+        *(match["name"] for match in arrived if match["response"] != BoundaryResponse.FLAG),
+        *(match["name"] for match in own if match["withheld"]),
     }

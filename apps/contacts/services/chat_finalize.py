@@ -49,7 +49,7 @@ class Answer:
 def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply) -> Answer:
     """Hold the answer against the agent's boundaries, and embed both turns."""
     crossed = boundaries_crossed(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
-    withheld = [each for each in crossed if not may_go_on(each.boundary, read.thinking)]
+    withheld = [match for match in crossed if not may_go_on(match.boundary, read.thinking)]
     reply = _refusal(withheld) if withheld else read.reply
     with tenant_transaction(tenant_id):
         asked, position = _asked(subject)
@@ -57,7 +57,7 @@ def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any
     return Answer(
         reply=reply,
         thinking=read.thinking,
-        crossings=[crossing_detail(each, withheld=each in withheld) for each in crossed],
+        crossings=[crossing_detail(match, withheld=match in withheld) for match in crossed],
         memories=memories,
         embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
         left_out=read.left_out,
@@ -100,9 +100,9 @@ def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by:
     note_crossings(asked, arrived=_arrived(asked), own=answer.crossings)
     return [
         *(
-            f"withheld by the boundary {each['name']}: {each['why']}"
-            for each in answer.crossings
-            if each["withheld"]
+            f"withheld by the boundary {match['name']}: {match['why']}"
+            for match in answer.crossings
+            if match["withheld"]
         ),
         *left_out,
     ]
@@ -143,10 +143,10 @@ def crossing_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
 
 
 def _refusal(withheld: Sequence[Crossing]) -> str:
-    named = {each.boundary.name: each for each in withheld}
+    named = {match.boundary.name: match for match in withheld}
     whys = "; ".join(
-        f"{each.boundary.name.replace('_', ' ')}: {each.boundary.description or each.why}"
-        for each in named.values()
+        f"{match.boundary.name.replace('_', ' ')}: {match.boundary.description or match.why}"
+        for match in named.values()
     )
     return f"I do not say what I was about to say, because of a boundary of mine ({whys})"
 
@@ -157,7 +157,7 @@ def _arrived(asked: ChatMessage) -> list[dict[str, Any]]:
 
 
 def _code_left_out(*texts: str) -> list[str]:
-    return [each for text in texts for each in left_out_code(storable(text))]
+    return [code for text in texts for code in left_out_code(storable(text))]
 
 
 def _asked(subject: Mapping[str, Any]) -> tuple[ChatMessage, int]:

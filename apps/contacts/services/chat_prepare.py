@@ -100,7 +100,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         system_prompt_of(agent),
         nonce=secrets.token_hex(8),
         # Whichever of them is asked in the end, it takes the prompt.
-        window=min(window_of(each, otherwise=settings.ARBOR_MODEL_CONTEXT) for each in models),
+        window=min(window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models),
         reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
     )
     return Prepared(
@@ -114,14 +114,14 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
             temperature=TEMPERATURE,
             # Only the reflex policy reads what the prompt was rendered from.
             context=view.model_dump(mode="json")
-            if any(each.startswith(f"{REFLEX}/") for each in models)
+            if any(handle.startswith(f"{REFLEX}/") for handle in models)
             else {},
         ),
         model=models[0],
         models_left=models[1:],
         sections=[section._asdict() for section in prompt.sections],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
-        crossings=[crossing_detail(each, withheld=False) for each in crossed],
+        crossings=[crossing_detail(match, withheld=False) for match in crossed],
     )
 
 
@@ -141,7 +141,7 @@ def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
     )
     if level is not Degradation.HALT:
         return models
-    return tuple(each for each in models if each.startswith(f"{REFLEX}/"))
+    return tuple(handle for handle in models if handle.startswith(f"{REFLEX}/"))
 
 
 def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Crossing]) -> ChatView:
@@ -170,12 +170,12 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Cro
         ],
         crossings=[
             CrossingView(
-                name=each.boundary.name,
-                description=each.boundary.description,
-                response=each.boundary.response.value,
-                why=each.why,
+                name=match.boundary.name,
+                description=match.boundary.description,
+                response=match.boundary.response.value,
+                why=match.why,
             )
-            for each in crossed
+            for match in crossed
         ],
         turns=turns,
         earlier=earlier,

@@ -19,4 +19,4 @@ def who_talked(agent_id: UUID, names: Sequence[str]) -> set[str]:
         .filter(folded__in=people)
         .values_list("folded", flat=True)
     )
-    return {each.partition(":")[2] for each in found}
+    return {person.partition(":")[2] for person in found}

@@ -52,7 +52,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     Returns what was done. Raises NotFound.
     """
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
-    default = next((each for each in DEFAULT_BOUNDARIES if each.name == name), None)
+    default = next((boundary for boundary in DEFAULT_BOUNDARIES if boundary.name == name), None)
     if row is None and default is None:
         raise NotFound(f"the agent has no boundary {name!r}; `arbor boundary list` shows those it has")
     if default is None and row is not None:
@@ -83,7 +83,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
 def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     """Let a boundary that every agent has hold for this one again, as it is in the code. Raises NotFound."""
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
-    if row is None or all(each.name != name for each in DEFAULT_BOUNDARIES):
+    if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"nothing stands instead of a boundary {name!r} that every agent has")
     _put_on_record(row, actor, f"restored the boundary {name}")
     row.delete()
@@ -98,7 +98,7 @@ def crossings_of(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing
     """Return which of an agent's boundaries a text crosses; outside any transaction. Changes nothing."""
     with tenant_transaction(tenant_id):
         boundaries, model = boundaries_of(agent_id), model_of(agent_id)
-    texts = [*dict.fromkeys([text, *(each for boundary in boundaries for each in boundary.examples)])]
+    texts = [*dict.fromkeys([text, *(example for boundary in boundaries for example in boundary.examples)])]
     try:
         rows = embed_texts(tenant_id=tenant_id, texts=texts, model=model).tolist()
     except EmbeddingFailed:

@@ -45,7 +45,7 @@ def note_meetings(
     if not meetings and not told:
         return []
     known = _known(agent_id, meetings, told)
-    here = {*known, *(key for each in meetings for key in _keys(each))}
+    here = {*known, *(key for meeting in meetings for key in _keys(meeting))}
     unmet = [note.peer.strip() for note in told if note.peer.strip().casefold() not in here]
     talked = set(talked_with(unmet)) if unmet else set()
     refused = []
@@ -76,15 +76,15 @@ def note_meetings(
 
 def _keys(meeting: Meeting) -> list[str]:
     """Return what somebody who was met is known by: the id of an agent, and the name, casefolded."""
-    return [each.casefold() for each in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if each]
+    return [key.casefold() for key in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if key]
 
 
 def _known(agent_id: UUID, meetings: Sequence[Meeting], told: Sequence[PeerNote]) -> dict[str, PeerModel]:
     """Return the models of those who are named, by name and by the id of an agent, casefolded."""
-    names = {each.name[:NAME_LENGTH].casefold() for each in meetings} | {
+    names = {meeting.name[:NAME_LENGTH].casefold() for meeting in meetings} | {
         note.peer.strip().casefold() for note in told
     }
-    ids = {found for each in (*names, *(each.peer_id for each in meetings)) if (found := _uuid(each))}
+    ids = {found for text in (*names, *(meeting.peer_id for meeting in meetings)) if (found := _uuid(text))}
     rows = (
         PeerModel.objects.select_for_update(of=("self",))
         .alias(folded=Lower("name"))
@@ -116,7 +116,7 @@ def _forget_the_oldest(agent_id: UUID) -> None:
     gone = list(rows.values_list("id", "name")[MOST_PEERS:])
     if not gone:
         return
-    PeerModel.objects.filter(agent_id=agent_id, id__in=[each for each, _ in gone]).delete()
+    PeerModel.objects.filter(agent_id=agent_id, id__in=[peer_id for peer_id, _ in gone]).delete()
     record(
         action=AuditAction.TRUNCATED,
         actor="system:peers",

@@ -122,8 +122,8 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
         pending_for=PENDING_FOR,
     )
     over = expire_overdue(agent_id=agent_id) if overdue else ()
-    works = {each.key: each.seen for each in patterns(worked)}
-    habits = [each for each in patterns(actions) if each.key not in known][:MOST_PATTERNS]
+    works = {pattern.key: pattern.seen for pattern in patterns(worked)}
+    habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
     proposals = [_promotion(memory) for memory in memories]
     proposals += [_habit(habit, always_worked=works.get(habit.key, 0) >= habit.seen) for habit in habits]
     proposals += [_insight(theme) for theme in themes]

@@ -101,13 +101,17 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
         pending.append(row)
         made.append(row)
     # One that this very call made and let go again was never there.
-    gone = {each.id for each in expired}
-    fresh = [each for each in made if each.id not in gone]
+    gone = {proposal.id for proposal in expired}
+    fresh = [proposal for proposal in made if proposal.id not in gone]
     insert_rows(fresh)
-    for each in expired:
-        if each not in made:
+    for proposal in expired:
+        if proposal not in made:
             _close(
-                each, ProposalStatus.EXPIRED, by="queue", reason="the queue was full", now=datetime.now(UTC)
+                proposal,
+                ProposalStatus.EXPIRED,
+                by="queue",
+                reason="the queue was full",
+                now=datetime.now(UTC),
             )
     return Proposed(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
 
@@ -121,7 +125,7 @@ def expire_overdue(*, agent_id: UUID) -> tuple[Proposal, ...]:
     )
     why = f"pending for {PENDING_FOR.days} days"
     return tuple(
-        _close(each, ProposalStatus.EXPIRED, by="consolidation", reason=why, now=now) for each in rows
+        _close(proposal, ProposalStatus.EXPIRED, by="consolidation", reason=why, now=now) for proposal in rows
     )
 
 
@@ -262,7 +266,7 @@ def _row(agent_id: UUID, new: NewProposal) -> Proposal:
         content=new.content,
         change=dict(new.change),
         confidence=new.confidence,
-        evidence=[str(each) for each in new.evidence],
+        evidence=[str(memory_id) for memory_id in new.evidence],
         source=new.source,
         created_at=datetime.now(UTC),
     )
@@ -272,13 +276,13 @@ def _about_same_belief(new: NewProposal, pending: Sequence[Proposal]) -> Proposa
     belief = new.change.get("belief")
     if belief is None:
         return None
-    return next((each for each in pending if each.change.get("belief") == belief), None)
+    return next((proposal for proposal in pending if proposal.change.get("belief") == belief), None)
 
 
 def _renew(proposal: Proposal, new: NewProposal) -> Proposal:
     proposal.content, proposal.change = new.content, dict(new.change)
     proposal.confidence, proposal.source = new.confidence, new.source
-    proposal.evidence = [str(each) for each in new.evidence]
+    proposal.evidence = [str(memory_id) for memory_id in new.evidence]
     if not proposal._state.adding:
         proposal.save(update_fields=["content", "change", "confidence", "source", "evidence"])
     return proposal

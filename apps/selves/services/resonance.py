@@ -54,7 +54,7 @@ def resonance_of(*, agent_id: UUID, memory_id: UUID) -> Resonance:
     return Resonance(
         score=resonance(bearings),
         aspects=tuple(
-            Ringing(aspect_id=row[0], content=row[1], relation=each.relation, share=each.share)
-            for row, each in zip(rows, bearings, strict=True)
+            Ringing(aspect_id=row[0], content=row[1], relation=bearing.relation, share=bearing.share)
+            for row, bearing in zip(rows, bearings, strict=True)
         ),
     )

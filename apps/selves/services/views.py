@@ -37,16 +37,16 @@ def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
             CapabilityView(action=action, attempts=attempts, successes=successes)
             for action, (attempts, successes) in sorted((seen["learned"] or {}).items())
         ],
-        "contradictions": [ContradictionView.model_validate(each) for each in seen["contradictions"]],
-        "proposals": [ProposalView.model_validate(each) for each in seen["proposals"]],
-        "preferences": [PreferenceView.model_validate(each) for each in seen["preferences"]],
-        "experiences": [ExperienceView.model_validate(each) for each in seen["experiences"]],
-        "peers": [_peer(each, seen) for each in seen["peers"]],
+        "contradictions": [ContradictionView.model_validate(row) for row in seen["contradictions"]],
+        "proposals": [ProposalView.model_validate(row) for row in seen["proposals"]],
+        "preferences": [PreferenceView.model_validate(row) for row in seen["preferences"]],
+        "experiences": [ExperienceView.model_validate(row) for row in seen["experiences"]],
+        "peers": [_peer(row, seen) for row in seen["peers"]],
     }
 
 
 def _peer(row: Mapping[str, Any], seen: Mapping[str, Any]) -> PeerView:
-    heard = {each["kind"] for each in seen["percepts"]}
+    heard = {percept["kind"] for percept in seen["percepts"]}
     return PeerView(
         name=row["name"],
         present=row["present"]
