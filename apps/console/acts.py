@@ -40,13 +40,13 @@ class Act:
     question: str = ""
 
 
-_BEAT_NOW = Act(verb="tick", label="Beat now", icon="ecg_heart", service=_tick, done="will beat at once")
+_RUN_NOW = Act(verb="tick", label="Run now", icon="ecg_heart", service=_tick, done="will beat at once")
 
 ACTS: Mapping[str, Act] = MappingProxyType(
     {
         act.verb: act
         for act in (
-            _BEAT_NOW,
+            _RUN_NOW,
             Act(verb="start", label="Start", icon="play_arrow", service=start_agent, done="is started"),
             Act(verb="resume", label="Resume", icon="play_arrow", service=resume_agent, done="is resumed"),
             Act(verb="wake", label="Wake", icon="light_mode", service=wake_agent, done="is awake"),
@@ -67,7 +67,7 @@ ACTS: Mapping[str, Act] = MappingProxyType(
 def possible_acts(status: str) -> list[Act]:
     """Return what can be done to an agent in this status, the likeliest first."""
     verbs = [verb for verb in TRANSITIONS[AgentStatus(status)] if verb is not LifecycleVerb.SLEEP]
-    beat = [_BEAT_NOW] if status == AgentStatus.ACTIVE else []
+    beat = [_RUN_NOW] if status == AgentStatus.ACTIVE else []
     return [*beat, *(ACTS[verb.value] for verb in verbs)]
 
 

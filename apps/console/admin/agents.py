@@ -182,7 +182,7 @@ class AgentAdmin(ConsoleAdmin):
 
     # --- Acts ------------------------------------------------------------------------------------------
 
-    @admin.action(description="Beat now", permissions=["operate"])
+    @admin.action(description="Run now", permissions=["operate"])
     def beat_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
         """Let them beat at once."""
         self._act_on_selected(request, queryset, "tick")

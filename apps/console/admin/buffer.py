@@ -45,7 +45,7 @@ class BufferItemAdmin(AgentRowsAdmin):
         wide = ("embedding", "lexical", "promoted_to__embedding", "promoted_to__lexical")
         return items.defer(*wide, *self.unread)
 
-    beginning = columns.beginning("content", "held")
+    beginning = columns.beginning("content", "content")
     importance_shown = columns.share("importance", "importance")
     heard_from = columns.origin("source", "source")
     expires = columns.moment("expires_at", "expires")

@@ -13,9 +13,9 @@ from apps.console.listing import AgentRowsAdmin, PlatformAdmin
 from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
 
 #: The chores of an `Upkeep` row, as a page names them.
-CHORES = {
+MAINTENANCE_FLAGS = {
     "stale": "neighborhood",
-    "unclustered": "themes",
+    "unclustered": "clusters",
     "unextracted": "concepts",
     "unweighed": "importance",
 }
@@ -42,7 +42,7 @@ class UpkeepAdmin(_BesideMemoryAdmin):
     """The chores that wait for each memory, and its neighborhood."""
 
     list_display = ("memory_link", "agent_link", "neighbors_counted", "computed", "waiting")
-    fields = ("memory", "agent", "neighbors", "computed_at", *CHORES)
+    fields = ("memory", "agent", "neighbors", "computed_at", *MAINTENANCE_FLAGS)
 
     @admin.display(description="neighbors")
     def neighbors_counted(self, upkeep: Upkeep) -> str:
@@ -54,7 +54,7 @@ class UpkeepAdmin(_BesideMemoryAdmin):
     @admin.display(description="waits for")
     def waiting(self, upkeep: Upkeep) -> str:
         """List what maintenance has still to do for it."""
-        return ", ".join(words for chore, words in CHORES.items() if getattr(upkeep, chore)) or "nothing"
+        return ", ".join(words for chore, words in MAINTENANCE_FLAGS.items() if getattr(upkeep, chore)) or "nothing"
 
 
 @admin.register(Activation)

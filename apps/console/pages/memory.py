@@ -76,7 +76,7 @@ class MemoryPage:
     picture: Star | None
     beside: Sequence[Memory]
     relations: Sequence[RelationLine]
-    themes: Sequence[ClusterMember]
+    clusters: Sequence[ClusterMember]
     concepts: Sequence[MemoryConcept]
     terms: int
     #: SHA-256 of its content, in hexadecimal.
@@ -104,7 +104,7 @@ def read_memory(memory: Memory) -> MemoryPage:
         picture=draw_neighborhood(neighbors),
         beside=_beside(memory),
         relations=_relations(edges, memory),
-        themes=list(
+        clusters=list(
             ClusterMember.objects.filter(memory_id=memory.id)
             .select_related("cluster")
             .defer("cluster__centroid")

@@ -62,8 +62,8 @@ class BeliefEvidence(TenantModel):
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "piece of evidence"
-        verbose_name_plural = "pieces of evidence"
+        verbose_name = "evidence"
+        verbose_name_plural = "evidence"
         constraints = [
             models.UniqueConstraint(fields=["tenant", "belief", "memory"], name="selves_evidence_once"),
             models.CheckConstraint(

@@ -78,8 +78,8 @@ class SelfChange(TenantModel):
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "change of self"
-        verbose_name_plural = "changes of self"
+        verbose_name = "self change"
+        verbose_name_plural = "self history"
         ordering = ["-at"]
         indexes = [models.Index(fields=["tenant", "agent", "-at"], name="selves_change_by_agent")]
 
