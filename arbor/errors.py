@@ -41,10 +41,8 @@ ArborError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from arbor.models.ports import Usage
+from arbor.models.usage import Usage
 
 
 class ArborError(Exception):

@@ -14,8 +14,9 @@ from arbor.adapters.exchange import Answer, Door
 from arbor.adapters.faults import as_count, malformed
 from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
-from arbor.models.ports import ModelReply, ModelRequest, Usage
+from arbor.models.ports import ModelReply, ModelRequest
 from arbor.models.pricing import cost_usd
+from arbor.models.usage import Usage
 
 #: The only version of the protocol in use.
 VERSION = "2023-06-01"

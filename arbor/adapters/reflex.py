@@ -10,7 +10,8 @@ from arbor.contacts.chat_reply import reflex_answer
 from arbor.heartbeat.policy import reflex_reply
 from arbor.memory.errands import rule_reply
 from arbor.models.handles import Handle
-from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, Usage
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
+from arbor.models.usage import Usage
 from arbor.web.answers import rule_answer, rule_appraisal
 
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol, Self
 
 from arbor.errors import ModelError, ModelRejected
+from arbor.models.usage import Usage
 
 
 class CallPurpose(StrEnum):
@@ -76,19 +77,6 @@ class ModelRequest:
                 "messages": tuple(Message(**message) for message in data["messages"]),
             }
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Usage:
-    """The tokens of one call, as the provider counted them."""
-
-    #: All tokens of the prompt, those read from or written to the provider's cache included.
-    input_tokens: int = 0
-    output_tokens: int = 0
-    #: Of the input: read from the provider's prompt cache.
-    cached_tokens: int = 0
-    #: Of the input: written to the provider's prompt cache.
-    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

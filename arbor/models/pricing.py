@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from arbor.models.handles import Handle, Provider
-from arbor.models.ports import Usage
+from arbor.models.usage import Usage
 
 PER_TOKENS = 1_000_000
 

@@ -54,7 +54,10 @@ class UpkeepAdmin(_BesideMemoryAdmin):
     @admin.display(description="waits for")
     def waiting(self, upkeep: Upkeep) -> str:
         """List what maintenance has still to do for it."""
-        return ", ".join(words for chore, words in MAINTENANCE_FLAGS.items() if getattr(upkeep, chore)) or "nothing"
+        return (
+            ", ".join(words for chore, words in MAINTENANCE_FLAGS.items() if getattr(upkeep, chore))
+            or "nothing"
+        )
 
 
 @admin.register(Activation)

@@ -9,7 +9,8 @@ from decimal import Decimal
 from django.conf import settings
 
 from apps import web
-from arbor.models.ports import ModelReply, ModelRequest, Usage
+from arbor.models.ports import ModelReply, ModelRequest
+from arbor.models.usage import Usage
 from arbor.web.calls import WEB_HANDLE
 from arbor.web.lookup import look_up
 from arbor.web.plan import Depth, plan_inquiry

@@ -98,7 +98,7 @@ def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
         ),
         "themes": [
             {"id": each.cluster_id, "name": each.cluster.name, "strength": each.strength}
-            for each in page.themes
+            for each in page.clusters
         ],
         "concepts": [
             {"id": each.concept_id, "name": each.concept.name, "strength": each.strength}

@@ -13,7 +13,8 @@ from arbor.memory.errand_replies import read_concepts, read_scores, read_summary
 from arbor.memory.errands import Excerpt, errand_request
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX_HANDLE
-from arbor.models.ports import CallPurpose, Model, ModelRequest, Usage
+from arbor.models.ports import CallPurpose, Model, ModelRequest
+from arbor.models.usage import Usage
 
 
 @pytest.fixture
