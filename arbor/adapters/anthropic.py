@@ -1,4 +1,4 @@
-"""Anthropic's models, by the Messages API."""
+"""Call Anthropic's models through the Messages API."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FINISH = {"end_turn": "stop", "tool_use": "stop", "stop_sequence": "stop", "max
 
 
 class MessagesModel:
-    """Makes one attempt."""
+    """A model of Anthropic's; each call is one attempt."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class MessagesModel:
         return str(self._handle)
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Answer the request, asking in a weaker form where the server refuses the firmer one."""
+        """Answer the request; fall back to a weaker form when the server refuses the stricter one."""
         started = time.monotonic()
         answer = ask(
             self._client,
@@ -114,7 +114,7 @@ class MessagesModel:
 
 
 def _text(blocks: list[dict[str, Any]]) -> str:
-    """Return the tool's input as JSON, or the text; what the model thought aside is not the reply."""
+    """Return the tool's input as JSON, or the text; thinking blocks are not part of the reply."""
     for block in blocks:
         if block.get("type") == "tool_use":
             return json.dumps(block.get("input"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The reflex policy as a model: it answers from the situation itself, at once and for nothing."""
+"""The reflex policy as a model: answers by rule from the situation, at once and free of charge."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.web.answers import rule_answer, rule_appraisal
 
 
 class ReflexModel:
-    """Decides by rules: what to do in a heartbeat, what to say in a conversation, what maintenance asks about memories."""
+    """Answers heartbeats, conversations and maintenance calls by rule."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle

@@ -1,4 +1,4 @@
-"""Web search by a SearXNG-compatible server: the operator's own, so neither allow-list nor public address is asked."""
+"""Search the web through a SearXNG-compatible server. The server is the operator's, so no allow-list applies."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _URL_LENGTH = 2_000
 
 
 class SearxngSearch:
-    """Asks `URL/search?q=…&format=json`."""
+    """A search behind `URL/search?q=…&format=json`."""
 
     def __init__(self, url: str) -> None:
-        """Raises ConfigurationInvalid for an address that is none."""
+        """Raise ConfigurationInvalid for an invalid address."""
         try:
             base = httpx.URL(url)
         except httpx.InvalidURL as error:

@@ -1,4 +1,4 @@
-"""Embeddings computed here, from weights that come with a package: no network, no key, no GPU."""
+"""Embed texts in this process by a package's weights, without network, key or GPU."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _loading = threading.Lock()
 
 
 class WordLlamaEmbedder:
-    """The mean of a text's token vectors, cut down from a large model's: 10,000 turns of talk a second.
+    """Embeds a text as the mean of its token vectors, about 10,000 short texts a second.
 
-    Loaded when it is first asked, once per process (0.4 s, 60 MB); threads share it.
+    The weights are loaded at the first call, once per process (0.4 s, 60 MB); threads share them.
     """
 
     in_process = True
@@ -41,7 +41,7 @@ class WordLlamaEmbedder:
         self.dimension = dimension
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (len(texts), dimension), each of length 1.
+        """Embed texts: shape (len(texts), dimension), each row of length 1.
 
         Raises EmbeddingFailed for a text without any token, or when the package's weights are missing.
         """
@@ -81,7 +81,7 @@ def _load() -> Any:
 
 
 def _portions(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the texts in portions of bounded size, each with the place of its first."""
+    """Yield the texts in batches of limited size, each with the position of its first text."""
     start, size = 0, 0
     for end, text in enumerate(texts):
         if size and size + len(text) > _POOLED_CHARACTERS:
@@ -93,7 +93,7 @@ def _portions(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _pool(llama: Any, texts: list[str]) -> npt.NDArray[np.float32]:
-    """Return the sum of each text's token vectors; only its direction will count."""
+    """Return the sum of each text's token vectors; only its direction matters."""
     try:
         encoded = llama.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
     except (TypeError, ValueError) as exc:

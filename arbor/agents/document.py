@@ -1,7 +1,7 @@
-"""A Markdown file with YAML front matter, read so that every fault can say on which line it stands.
+"""Parse a Markdown file with YAML front matter, with the line of every fault.
 
-The file may come from anybody, so it is read with care: plain YAML values only, no anchors (they can multiply without
-end), a limit on size and depth, and no character that a database or a prompt could not carry.
+The file is untrusted: plain YAML values only, no anchors (they can multiply without
+end), limited size and depth, and no character that a database or a prompt cannot contain.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FENCE = "---"
 _CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r"#{1,2}\s+(.*?)[\s#]*")
 
-#: Where a value stands in the front matter: keys, and places in lists.
+#: The path of a value in the front matter: keys, and positions in lists.
 type Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """What is wrong, and where: the line in the file (None: the file as a whole) and the name of the place."""
+    """An error in a file: its message, line (None: the whole file) and the path of the value."""
 
     message: str
     line: int | None = None
@@ -52,7 +52,7 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """Front matter, the line of each of its values, the body's sections, and what could not be read."""
+    """A parsed file: front matter, the line of each of its values, sections of the body, and faults."""
 
     front: dict[str, Any]
     lines: Mapping[Path, int]
@@ -61,7 +61,7 @@ class Document:
 
 
 def read_document(text: str) -> Document:
-    """Read a file; whatever is wrong is in `faults`, and the rest is read all the same."""
+    """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
     faults = list(_unreadable(text))
     rows = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     closing = next((at for at, row in enumerate(rows) if at and row.rstrip() == FENCE), None)
@@ -81,7 +81,7 @@ def read_document(text: str) -> Document:
 
 
 def path_text(path: Path, *, inside: bool = False) -> str:
-    """Write a path as a reader of YAML would: `character.traits[2].intensity`; `inside`: to follow another."""
+    """Format a path like `character.traits[2].intensity`; `inside`: as the continuation of another path."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text if inside else text.removeprefix(".")
 
@@ -94,7 +94,7 @@ def _unreadable(text: str) -> Iterator[Fault]:
 
 
 def _uncarriable(text: str) -> str | None:
-    """Say why a text could not be stored or sent; None if it can."""
+    """Return why a text cannot be stored or sent; None if it can."""
     if "\x00" in text:
         return "holds a NUL character, which no database text can hold; remove it"
     if any("\ud800" <= char <= "\udfff" for char in text):
@@ -132,7 +132,7 @@ def _read_front_matter(text: str, *, first_line: int) -> tuple[dict[str, Any], d
 
 
 def _refuse_structure(text: str, first_line: int) -> Fault | None:
-    """Look for what must not even be composed: anchors, and nesting that would exhaust the stack."""
+    """Find anchors, and nesting that would exhaust the stack, before the YAML is composed."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = first_line + (event.start_mark.line if event.start_mark else 0)
@@ -151,7 +151,7 @@ def _refuse_structure(text: str, first_line: int) -> Fault | None:
 
 
 def _walk(node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]) -> Iterator[Fault]:
-    """Note the line of every value; a key given twice is a fault, since YAML would keep the last in silence."""
+    """Record the line of every value; a repeated key is a fault, since YAML would silently use the last."""
     lines[path] = node.start_mark.line + first_line
     if isinstance(node, yaml.SequenceNode):
         for at, item in enumerate(node.value):
@@ -167,7 +167,7 @@ def _walk(node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]) 
 
 
 def _foreign(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Find what YAML can say and JSON cannot: the template is stored as JSON."""
+    """Find values that JSON cannot represent: the template is stored as JSON."""
     if isinstance(value, list):
         for at, item in enumerate(value):
             yield from _foreign(item, (*path, at))
@@ -186,12 +186,12 @@ def _foreign(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
-    """Return the line of a value, or of the nearest thing around it that has one."""
+    """Return the line of a value, or of its nearest parent that has one."""
     return next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), None)
 
 
 def _read_sections(rows: list[str], *, first_line: int) -> tuple[tuple[Section, ...], list[Fault]]:
-    """Cut the body at its headings of level 1 and 2; a # inside a code block is no heading."""
+    """Split the body at its headings of level 1 and 2; a # inside a code block is no heading."""
     starts: list[tuple[int, str]] = []
     code = ""
     for at, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""The file format of a template: which key and which section becomes which part of it."""
+"""The file format of a template: the keys and sections that make its parts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(.*)")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadTemplate:
-    """A template's parts, not yet validated, and where in the file each one stands."""
+    """A template's parts, not yet validated, and their positions in the file."""
 
     parts: dict[str, Any]
     document: Document
@@ -51,7 +51,7 @@ class ReadTemplate:
     faults: tuple[Fault, ...]
 
     def place_of(self, path: Path) -> tuple[int | None, str]:
-        """Return the line and the name of the place in the file where a part stands."""
+        """Return the line and the path of a part in the file."""
         for end in range(len(path), 0, -1):
             if found := self.moved.get(path[:end]):
                 line, place = found
@@ -62,7 +62,7 @@ class ReadTemplate:
 
 
 def read_template_file(text: str) -> ReadTemplate:
-    """Read a template file into its parts; whatever cannot be placed is in `faults`."""
+    """Parse a template file into its parts; errors are in `faults`."""
     document = read_document(text)
     parts = copy.deepcopy(document.front)
     moved: dict[Path, tuple[int | None, str]] = {}
@@ -83,9 +83,9 @@ def read_template_file(text: str) -> ReadTemplate:
 
 
 def faults_of(error: ValidationError, read: ReadTemplate, model: type[BaseModel]) -> Iterator[Fault]:
-    """Say each fault that validation found in the words of the file and with its place in it.
+    """Translate validation errors into faults, each with its line and path in the file.
 
-    A value that could not even be read is not complained of again.
+    A value that could not be parsed is not reported again.
     """
     unread = {fault.place for fault in read.document.faults if fault.place}
     for detail in error.errors(include_url=False):
@@ -144,13 +144,13 @@ def _twice(line: int | None, place: str, path: Path) -> Fault:
 
 
 def _under(parts: dict[str, Any], path: Path) -> Mapping[str, Any]:
-    """Return what stands beside the end of a path of one or two keys."""
+    """Return the mapping that contains the last key of a path of one or two keys."""
     beside = parts if len(path) == 1 else parts.get(str(path[0]))
     return beside if isinstance(beside, dict) else {}
 
 
 def _put(parts: dict[str, Any], path: Path, value: object) -> bool:
-    """Put a value at a path; False if something that is no mapping stands in the way (a fault of its own)."""
+    """Put a value at a path; False if a part of the path is no mapping (which is a fault of its own)."""
     beside = parts if len(path) == 1 else parts.setdefault(str(path[0]), {})
     if not isinstance(beside, dict):
         return False
@@ -159,7 +159,7 @@ def _put(parts: dict[str, Any], path: Path, value: object) -> bool:
 
 
 def _unwrapped(text: str) -> str:
-    """Join the lines of each plain paragraph: where the author's editor broke them means nothing to a reader."""
+    """Join the lines of each plain paragraph; their line breaks have no meaning."""
     if any(_KEPT_LINE.match(row) for row in text.split("\n")):
         return text
     return "\n\n".join(" ".join(row.strip() for row in part.split("\n")) for part in text.split("\n\n"))
@@ -178,7 +178,7 @@ def _items(text: str) -> Iterator[str]:
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    """Say what would be right."""
+    """Return a message with the allowed values for a validation error."""
     context, given = detail.get("ctx", {}), detail["input"]
     match detail["type"]:
         case "missing":
