@@ -1,4 +1,4 @@
-"""What an agent keeps doing: sequences of actions that come again (the origin of seed 000)."""
+"""Habits: sequences of actions that an agent repeats (the origin of seed 000)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LOOKED_AT = 50
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern:
-    """A sequence of actions and how often it was seen; `key` tells it from others.
+    """A sequence of actions and its count; `key` identifies the sequence.
 
-    One that goes round and round is the same wherever it is entered.
+    Rotations of one sequence have the same key.
     """
 
     actions: tuple[str, ...]
@@ -25,26 +25,26 @@ class Pattern:
 
     @property
     def key(self) -> str:
-        """What it is known by."""
+        """Return the identity of the sequence."""
         turns = (self.actions[at:] + self.actions[:at] for at in range(len(self.actions)))
         return ">".join(min(turns))
 
     @property
     def confidence(self) -> float:
-        """How sure it is that this is a habit, 0 to 1: .5 at three times, towards 1."""
+        """Return the confidence that the sequence is a habit, 0 to 1: .5 at three times, towards 1."""
         return round(1 - 1.5 / self.seen, 3)
 
     def in_words(self) -> str:
-        """Return what is proposed to be remembered."""
+        """Return the text of the proposed memory."""
         steps = ", then ".join(action.replace("_", " ") for action in self.actions)
         return f"When I act I often do this: {steps} ({self.seen} times)."
 
 
 def patterns(actions: Sequence[str | None]) -> list[Pattern]:
-    """Return the sequences that come again, the most telling first; `actions` are the latest, oldest first.
+    """Return repeated sequences, the longest first; `actions` are the latest, oldest first.
 
-    None stands for one that does not count: no sequence goes over it.
-    The same action over and over is no pattern, and a part of a longer pattern that is seen as often is left out.
+    None is a gap that no sequence crosses.
+    The same action repeated is no pattern, and a part of a longer pattern with the same count is left out.
     """
     latest = actions[-LOOKED_AT:]
     counts: Counter[tuple[str, ...]] = Counter()
@@ -66,7 +66,7 @@ def patterns(actions: Sequence[str | None]) -> list[Pattern]:
 
 
 def _sequences(actions: Sequence[str | None], length: int) -> list[tuple[str, ...]]:
-    """Return the sequences of a length without a gap; two of the same that overlap are one."""
+    """Return the sequences of a length without a gap; overlapping equal ones count once."""
     found: list[tuple[str, ...]] = []
     free_from: dict[tuple[str, ...], int] = {}
     for at in range(len(actions) - length + 1):

@@ -1,4 +1,4 @@
-"""An answer from sources: what a model is asked with, how its reply is read, and what the reflex policy makes of it."""
+"""Answers from sources: prompts, parsers of the replies, and the reflex policy's answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ APPRAISE_SYSTEM = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What was found out; `sources` are places among the pages, from 0. An empty text: they do not answer it."""
+    """An answer; `sources` are positions of pages, from 0. An empty text: the pages do not answer the question."""
 
     text: str
     confidence: float
@@ -57,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Appraisal:
-    """How far an answer is borne out, and why."""
+    """A judgement how well the sources support an answer, and why."""
 
     confidence: float
     reason: str = ""
@@ -72,7 +72,7 @@ def answer_request(
     window: int,
     for_rule: bool = False,
 ) -> ModelRequest:
-    """Return what a model is asked; `remembered` is what the agent knows of it already.
+    """Build the request for an answer; `remembered` are the agent's own memories about the question.
 
     `window` is what the model takes in all, in tokens: the sources share what the rest leaves of it.
     """
@@ -102,7 +102,7 @@ def answer_request(
 def appraise_request(
     question: str, answer: Answer, pages: Sequence[Page], *, nonce: str, window: int, for_rule: bool = False
 ) -> ModelRequest:
-    """Return what a model whose window is so many tokens is asked about an answer."""
+    """Build the request that judges an answer, for a model with a context of `window` tokens."""
     data = Data(nonce)
     around = [
         f"## Question\n{data.block([line(question)])}",
@@ -120,7 +120,7 @@ def appraise_request(
 
 
 def read_answer(text: str, *, pages: int) -> Answer:
-    """Return the answer in a model's reply. Raises ReplyInvalid where there is none that can be used."""
+    """Parse the answer in a model's reply. Raises ReplyInvalid where there is no usable one."""
     found = _object(text, "answer")
     answer = found["answer"]
     if not isinstance(answer, str):
@@ -143,7 +143,7 @@ def read_answer(text: str, *, pages: int) -> Answer:
 
 
 def read_appraisal(text: str) -> Appraisal:
-    """Return the judgement in a model's reply. Raises ReplyInvalid where there is none."""
+    """Parse the judgement in a model's reply. Raises ReplyInvalid where there is none."""
     found = _object(text, "confidence")
     reason = found.get("reason")
     return Appraisal(
@@ -153,7 +153,7 @@ def read_appraisal(text: str) -> Appraisal:
 
 
 def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a rule makes of sources: from each the sentence with most of the question's words, word for word."""
+    """Answer by rule: quote from each source the sentence with most of the question's words."""
     wanted = {term_of(word) for word in words_of(context["question"]) if word not in STOP_WORDS}
     picked: list[tuple[int, str]] = []
     for number, text in enumerate(context["texts"], start=1):
@@ -173,7 +173,7 @@ def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a rule says of an answer: it cannot judge, so it leaves the confidence as it is."""
+    """Judge by rule: leave the confidence as it is, because a rule cannot judge."""
     return {
         "confidence": context["confidence"],
         "reason": f"put together by rule from {context['pages']} pages",
@@ -181,13 +181,13 @@ def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _room(system: str, around: Sequence[str], window: int) -> int:
-    """Return how many characters the sources may take together, for the reply to have its share of the window."""
+    """Return the room for the sources in characters, with the reply's share of the window left free."""
     fixed = estimate_tokens(system) + sum(estimate_tokens(text) for text in around)
     return room_of(window=window, fixed=fixed, reply=_REPLY_TOKENS) * CHARACTERS_PER_TOKEN
 
 
 def _sources(pages: Sequence[Page], data: Data, room: int) -> list[str]:
-    """Render the sources within `room` characters; of one that is cut it is said."""
+    """Render the sources within `room` characters; a cut source is marked."""
     heads = [(line(page.title), line(page.url)) for page in pages]
     room -= sum(len(title) + len(url) + _AROUND for title, url in heads)
     texts = [line(page.text, sys.maxsize) for page in pages]
@@ -199,7 +199,7 @@ def _sources(pages: Sequence[Page], data: Data, room: int) -> list[str]:
 
 
 def longest_shown(lengths: Sequence[int], room: int) -> int:
-    """Return to how many characters texts of these lengths are cut to fit into `room`: short ones leave theirs to others.
+    """Return the length to which texts are cut to fit into `room` together; short texts leave their share to others.
 
     Never less than 500.
     """

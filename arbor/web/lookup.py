@@ -1,4 +1,4 @@
-"""An inquiry's way through the web: search, choose, read. What could not be read is told, never made up."""
+"""Look a question up on the web: search, choose pages, read them; failures are reported."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _SHARE_OF_TIME = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
-    """What an inquiry brought: the pages it read, best first, and what failed, one line each."""
+    """The result of a look-up: pages, best first, and failures, one line each."""
 
     pages: tuple[Page, ...]
     failures: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return the findings as a JSON object."""
         return {
             "pages": [{"url": page.url, "title": page.title, "text": page.text} for page in self.pages],
             "failures": list(self.failures),
@@ -38,7 +38,7 @@ class Findings:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read it from what `to_json` gave."""
+        """Build findings from the JSON object of `to_json`."""
         return cls(pages=tuple(Page(**page) for page in stored["pages"]), failures=tuple(stored["failures"]))
 
 
@@ -71,7 +71,7 @@ def _search(plan: InquiryPlan, search: Search, ends: float) -> tuple[list[list[S
 
 
 def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[list[Page], list[str]]:
-    """Return what was read, and what failed; of a page that failed beside others, what the search said of it stands in."""
+    """Return pages and failures; a failed page beside others is replaced by its search snippet."""
 
     def read(result: SearchResult) -> Page | WebFailed:
         try:
@@ -97,7 +97,7 @@ def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[li
 
 
 def _kept(text: str) -> str:
-    """Return the beginning of a page's text, and how long the whole is where that is not all."""
+    """Cut a page's text; a cut one names its whole length."""
     if len(text) <= PAGE_LENGTH:
         return text
     return f"{text[:PAGE_LENGTH]}… (the page goes on; {len(text)} characters in all)"

@@ -1,4 +1,4 @@
-"""What a conversation's turn does to how the agent feels, and what of its boundaries goes on record."""
+"""Update the agent's mood after a turn of a conversation, and audit boundary matches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arbor.selves.values import AspectKind, Standing
 
 
 def mood_of(agent_id: UUID, stored: Mapping[str, Any] | None, now: datetime) -> Mood:
-    """Return an agent's mood as it is now. One statement: what is usual for the agent."""
+    """Return an agent's mood now. One statement, for the baseline."""
     tones = IdentityAspect.objects.filter(agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE)
     usual = baseline_of(tones.filter(status=Standing.HELD).values_list("content", flat=True))
     return read_mood(stored, baseline=usual, now=now)
@@ -32,9 +32,9 @@ def feel_turn(
     own: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> None:
-    """Let a turn move the mood of a locked state, which the caller saves: somebody wrote, and boundaries were pressed.
+    """Move the mood of a locked state, which the caller saves, by a turn: contact, and boundary matches.
 
-    `arrived` are the boundaries that the person's words cross, `own` those of the agent's, as a turn's row keeps them.
+    `arrived` are the boundary matches of the person's turn, `own` those of the answer, as the turn's row stores them.
     """
     events = [Event.CONTACT, *(Event.BOUNDARY for _ in _pressed(arrived, own))]
     state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
@@ -43,7 +43,7 @@ def feel_turn(
 def note_crossings(
     asked: ChatMessage, *, arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Write each boundary that came up in a turn into the audit, in the open transaction. None: no statement."""
+    """Audit the boundary matches of a turn in the open transaction. Without matches, no statement."""
     if not arrived and not own:
         return
     agent = agent_by_id(asked.session.agent_id)
@@ -62,7 +62,7 @@ def note_crossings(
 
 
 def _pressed(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the boundaries that were pressed, from outside or from within; what is merely flagged presses nobody."""
+    """Return the names of matched boundaries that move the mood; flagged ones do not."""
     return {
         *(match["name"] for match in arrived if match["response"] != BoundaryResponse.FLAG),
         *(match["name"] for match in own if match["withheld"]),

@@ -1,4 +1,4 @@
-"""The end of a conversation's turn (seed 000, 7, `finalize_query`): what was said reaches every store it belongs to.
+"""Finish a conversation's turn (seed 000, 7, `finalize_query`): store the answer and its effects.
 
 All of it is written in the transaction that stores the model's reply, so a turn is answered once or not at all.
 """
@@ -33,21 +33,21 @@ from arbor.selves.boundary_check import Crossing, may_go_on
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a turn is answered with, and its memories, made ready outside any transaction."""
+    """The answer of a turn and its memories, prepared outside any transaction."""
 
     reply: str
     thinking: str
-    #: Boundaries that the answer crosses: [{name, response, why, withheld}].
+    #: Boundary matches of the answer: [{name, response, why, withheld}].
     crossings: Sequence[dict[str, Any]]
-    #: Of what the person said, and of the answer.
+    #: The vectors of the person's turn and of the answer.
     memories: Sequence[NewMemory]
     embedded: Embedded
-    #: What of the model's text is not in the answer.
+    #: Parts of the model's text that are not in the answer.
     left_out: Sequence[str] = ()
 
 
 def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply) -> Answer:
-    """Hold the answer against the agent's boundaries, and embed both turns."""
+    """Check the answer against the agent's boundaries, and embed both turns."""
     crossed = boundaries_crossed(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
     withheld = [match for match in crossed if not may_go_on(match.boundary, read.thinking)]
     reply = _refusal(withheld) if withheld else read.reply
@@ -65,7 +65,7 @@ def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any
 
 
 def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by: str) -> Sequence[str]:
-    """Write the agent's turn and let it reach memory, code store, timer and working memory."""
+    """Store the agent's turn and update memory, code snippets, timer and working memory."""
     asked, _ = _asked(subject)
     session, now = asked.session, datetime.now(UTC)
     left_out = [*answer.left_out, *_code_left_out(asked.content, answer.reply)]
@@ -109,7 +109,7 @@ def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by:
 
 
 def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> None:
-    """Write that there is no answer, and why. What the person said is remembered; nothing is put in the agent's mouth."""
+    """Store that there is no answer, and why. The person's turn is remembered; no answer is made up."""
     asked, position = _asked(subject)
     now = datetime.now(UTC)
     left_out = _code_left_out(asked.content)
@@ -133,7 +133,7 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
 
 
 def crossing_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
-    """Return a crossed boundary as the row of a turn keeps it."""
+    """Return a boundary match as the row of a turn stores it."""
     return {
         "name": crossing.boundary.name,
         "response": crossing.boundary.response.value,
@@ -152,7 +152,7 @@ def _refusal(withheld: Sequence[Crossing]) -> str:
 
 
 def _arrived(asked: ChatMessage) -> list[dict[str, Any]]:
-    """Return the boundaries that the person's words cross, as the turn's row keeps them."""
+    """Return the boundary matches of the person's turn, as its row stores them."""
     return list(asked.detail.get("boundaries", []))
 
 
@@ -161,7 +161,7 @@ def _code_left_out(*texts: str) -> list[str]:
 
 
 def _asked(subject: Mapping[str, Any]) -> tuple[ChatMessage, int]:
-    """Return the turn that is answered, and its place in its conversation."""
+    """Return the answered turn, and its position in the conversation."""
     asked: ChatMessage = ChatMessage.objects.select_related("session").get(id=UUID(subject["turn"]))
     before = ChatMessage.objects.filter(session_id=asked.session_id, at__lt=asked.at).count()
     return asked, before
@@ -187,9 +187,9 @@ def _go_on(session: ChatSession, now: datetime) -> None:
 
 
 def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: datetime) -> None:
-    """Update the working memory: the thought, who is there, how engaged the agent is, what was asked since it tended.
+    """Update the working memory: thought, person, engagement, questions since the last maintenance.
 
-    The mood moves with it, and something new was met.
+    The mood and the count of heartbeats without novelty change with it.
     """
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is None:
@@ -209,9 +209,9 @@ def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: date
 
 
 def _hear(state: AgentState, asked: ChatMessage, *, own: Sequence[Mapping[str, Any]], now: datetime) -> None:
-    """Let a turn do to a locked state, which the caller saves, what a message does at a heartbeat.
+    """Change a locked state, which the caller saves, as a message does at a heartbeat.
 
-    It moves the mood, and it is something new, as words from outside are (`arbor.heartbeat.feeling.met_something_new`).
+    A turn moves the mood, and counts as something new (`arbor.heartbeat.feeling.met_something_new`).
     """
     feel_turn(state, arrived=_arrived(asked), own=own, now=now)
     state.stale_beats = 0

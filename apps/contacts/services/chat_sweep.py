@@ -1,4 +1,4 @@
-"""The sweep over conversations: those that nobody goes on with are ended, turns that were lost are answered."""
+"""Sweep conversations: end idle ones, and re-enqueue turns whose message or worker was lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.tenants.scope import tenant_transaction
 
 #: Conversations of one agent that one step looks at.
 STEP = 50
-#: A turn that no worker has taken for so long is told of no longer: whoever asked is gone.
+#: The age from which on an unanswered turn is given up: the person is gone.
 LONGEST_WAIT = timedelta(hours=1)
 
 # Along the index of open conversations. One that waits for its answer is looked at once its message may have been lost.
@@ -30,13 +30,13 @@ WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - interval '{sec
 
 
 def tend_chats() -> Round:
-    """End the conversations that are idle, and have turns answered whose message or worker was lost."""
+    """End idle conversations, and re-enqueue turns whose message or worker was lost."""
     oldest = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
     return make_round("chats", waiting=_WAITING.format(seconds=oldest.total_seconds()), tend=_tend)
 
 
 def _tend(tenant_id: UUID, agent_id: UUID) -> int:
-    """Tend an agent's open conversations; return how many were ended."""
+    """Sweep an agent's open conversations; return how many were ended."""
     with tenant_transaction(tenant_id):
         sessions = list(
             ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).order_by("last_at")[:STEP]

@@ -1,7 +1,7 @@
-"""Delivery: a worker takes a message, hands it to its channel with no transaction open, and notes what came of it.
+"""Deliver messages: claim one, hand it to its channel outside any transaction, and record the outcome.
 
-The row is the truth: a hint that is lost comes again, a lost worker's try counts as failed, and a message is sent only
-when its receiver has said so. A receiver may meet one twice, with the same key: when the worker died in between.
+The row is the truth: a lost hint is published again, a lost worker's attempt counts as failed, and a message is sent only
+when its receiver has confirmed it. A receiver may get a message twice, with the same key, when a worker died in between.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from arbor.heartbeat.json_text import storable
 
 log = structlog.get_logger(__name__)
 
-#: Longer than any carrier takes: a mail is a handful of exchanges, each within the settings' time-out.
+#: Longer than any delivery: a mail is a handful of exchanges, each within the settings' time-out.
 _LEASE = timedelta(minutes=5)
-#: Of what went wrong, so much is kept.
+#: The longest stored reason, in characters.
 _REASON_LENGTH = 1_000
 _SUBJECT_QUOTED = 160
 
@@ -50,7 +50,7 @@ WHERE m.tenant_id = %(tenant)s AND m.id = %(message)s AND m.status = 'pending' A
 RETURNING m.attempts, m.attempts - m.tries_before, m.agent_id, a.name, m.kind, m.audience, m.target, m.subject, m.content, m.idempotency_key,
     m.heartbeat_id, m.created_at, m.channel_id, c.sealed_secret::json, coalesce(c.enabled, false)
 """
-# A receiver's word counts whenever it comes, so no other try is made after it.
+# A receiver's confirmation counts whenever it arrives, so no other attempt follows.
 _SENT = """
 UPDATE contacts_outboxmessage SET status = 'sent', sent_at = now(), lease_until = NULL, last_error = ''
 WHERE tenant_id = %(tenant)s AND id = %(message)s AND status IN ('sending', 'pending', 'failed')
@@ -67,9 +67,9 @@ class _Taken:
     message_id: UUID
     tenant_id: UUID
     agent_id: UUID
-    #: The token of this worker's try.
+    #: The fencing token of this worker's attempt.
     attempt: int
-    #: How many tries that makes, of those that are allowed.
+    #: The number of attempts that count against the limit.
     tries: int
     kind: ChannelKind
     channel_id: UUID | None
@@ -79,9 +79,9 @@ class _Taken:
 
 
 def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
-    """Deliver a message and note what came of it.
+    """Deliver a message and record the outcome.
 
-    Returns False when it is another worker's, over, or not due yet: a doubled hint costs one short read.
+    Returns False for a message that is another worker's, finished, or not due yet: a doubled hint costs one short read.
     """
     taken = _take(message_id, tenant_id)
     if taken is None:
@@ -99,8 +99,8 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
     except SealBroken as error:
         return _not_sent(taken, str(error), final=True)
     except Exception as error:
-        # A fault of ours in a carrier must not stop other messages, nor be met for ever. What it says may quote a secret
-        # URL: only its kind is shown, and where it came from.
+        # An unexpected error in a carrier must not stop other messages, nor repeat for ever. Its text may quote a secret
+        # URL: only its type and origin are shown.
         fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
         log.exception("carrier_fault", kind=taken.kind, message_id=str(message_id), exc_info=fault)
         return _not_sent(taken, f"a fault of ours: {fault}", final=False)
@@ -142,7 +142,7 @@ def _take(message_id: UUID, tenant_id: UUID) -> _Taken | None:
 
 
 def _with_secret(taken: _Taken) -> Outgoing:
-    """Return the message with what signs it. Raises DeliveryFailed where its channel is gone, and SealBroken."""
+    """Return the message with its signing key. Raises DeliveryFailed where the channel is gone, and SealBroken."""
     if taken.channel_id is None or not taken.enabled:
         state = "disabled" if taken.channel_id else "removed"
         raise DeliveryFailed(f"its channel was {state} before it was sent", final=True)
@@ -186,7 +186,7 @@ def _not_sent(taken: _Taken, reason: str, *, final: bool) -> bool:
 
 
 def tell_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
-    """Let the agent know that what it wrote did not arrive: it would go on as if it had."""
+    """Notify the agent that its message did not arrive."""
     Percept.objects.create(
         tenant_id=current_tenant(),
         agent_id=agent_id,
@@ -197,7 +197,7 @@ def tell_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reas
 
 
 def _be_heard(taken: _Taken) -> bool:
-    """Let the agent that is named perceive the message, and beat soon: all in one transaction, so once."""
+    """Add a percept for the mentioned agent, and bring its heartbeat forward, in one transaction."""
     peer = UUID(taken.outgoing.target)
     with tenant_transaction(taken.tenant_id):
         if not Agent.objects.filter(id=peer).exists():
@@ -215,7 +215,7 @@ def _be_heard(taken: _Taken) -> bool:
         )
         HeartbeatSchedule.objects.filter(agent_id=peer).exclude(state=ScheduleState.OFF).update(
             next_due_at=Least("next_due_at", Now()),
-            # Who waits for an answer goes before who overheard something.
+            # Conversations go before percepts.
             next_trigger=Case(
                 When(next_trigger=Trigger.TIMER, then=Value(Trigger.EVENT.value)), default=F("next_trigger")
             ),
