@@ -17,7 +17,7 @@ from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PlanRow, StepRow
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 
-#: What the latest goals came to is what the next of their source is expected to bring.
+#: The number of latest closed goals that expected rewards are computed from.
 EXPERIENCE_SPAN = 50
 
 _LOCK_AGENTS = """
@@ -84,7 +84,7 @@ def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
     Three statements, however many agents there are.
     """
     agents = list(agent_ids)
-    # A new goal could be added beside locked ones, so whoever changes a backlog locks the agent's row first.
+    # The agent's row is locked first, because locks on goals do not prevent new ones.
     fetch(_LOCK_AGENTS, agents=agents)
     goals: dict[UUID, dict[UUID, GoalRow]] = {agent_id: {} for agent_id in agents}
     for row in run(_OPEN_GOALS, {"agents": agents, "tenant": current_tenant()}, _all_rows, binary=True):
@@ -108,7 +108,7 @@ class _Ids(dict[str, UUID]):
         return made
 
     def optional(self, text: str | None) -> UUID | None:
-        """Return the id of a text, or none."""
+        """Return the id of a text, or None."""
         return None if text is None else self[text]
 
 

@@ -1,4 +1,4 @@
-"""What an agent did, what came of it and what that taught it, written down."""
+"""Limit the number of an agent's experiences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DELETE FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agen
 
 
 def let_go_of_old_ones(*, agent_id: UUID) -> int:
-    """Delete the oldest experiences beyond what an agent keeps, on record; return how many. One statement, if none."""
+    """Delete an agent's oldest experiences above the limit, audited; return how many. One statement, if none."""
     gone = change(_LET_GO, agent=agent_id, most=MOST_KEPT)
     if gone:
         record(

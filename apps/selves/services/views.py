@@ -1,4 +1,4 @@
-"""An agent's self as a heartbeat sees it: from the columns of `sight` to the parts of a situation."""
+"""Convert the columns of `sight` into the situation's parts about the self."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from arbor.selves.trust import trust
 
 
 def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
-    """Return the situation's fields about the self, by name, from what `see` read."""
+    """Return the situation's fields about the self by name, from the columns that `see` read."""
     drives = in_touch(read_drives(seen["drives"], now), seen["last_user_contact_at"])
     levels = {drive: drives.level(drive, now) for drive in Drive}
     mood = read_mood(seen["mood"], baseline=baseline_of([seen["tone"] or ""]), now=now)
