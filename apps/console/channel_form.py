@@ -19,7 +19,7 @@ _OFFERED = 500
 
 
 class NewChannelForm(forms.Form):
-    """What a new channel is made of."""
+    """The form of a new channel."""
 
     name = forms.CharField(max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget())
     kind = forms.ChoiceField(

@@ -1,4 +1,4 @@
-"""`/metrics`: how the installation is doing, in the format of Prometheus. Figures only, no tenant's data; closed by default."""
+"""Serve `/metrics` in the format of Prometheus: figures of the installation without tenants' data; closed by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sidebar: what there is to see, by what it is about."""
+"""The sidebar: links to pages, by subject."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as they were stored, read whatever an older or newer Arbor put there."""
+"""Read stored JSON leniently, because an older or newer Arbor may have written it."""
 
 from __future__ import annotations
 

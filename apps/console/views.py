@@ -1,4 +1,4 @@
-"""What is posted from the console's pages: another tenant, a visit, an act upon an agent."""
+"""Handle forms of the console's pages: choose a tenant, visit a tenant, act on an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The buffer: what agents hold for a while."""
+"""Pages of agents' buffer items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.memories.models import BufferItem
 
 @admin.register(BufferItem)
 class BufferItemAdmin(AgentRowsAdmin):
-    """What is held until it expires, or matters enough to be remembered."""
+    """List buffer items, until they expire or are promoted to memories."""
 
     list_display = (
         "beginning",

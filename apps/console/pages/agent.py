@@ -1,4 +1,4 @@
-"""What an agent's page shows. A fixed number of queries; looking changes nothing, access counts included."""
+"""Read an agent's page by a fixed number of queries, without changes, access counts included."""
 
 from __future__ import annotations
 

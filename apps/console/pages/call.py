@@ -1,4 +1,4 @@
-"""A heartbeat's requests to models: the prompt by section, and what came back."""
+"""Read the page of a model call: the prompt by section, and the reply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arbor.models.ports import CallPurpose
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One section of the prompt; `share` is percent of all tokens, `hue` its colour's place in the palette.
+    """One section of the prompt; `share` is percent of all tokens, `hue` the index of its color in the palette.
 
     `cut` counts the entries for which it had no room.
     """

@@ -1,4 +1,4 @@
-"""What a cluster's page shows. A fixed number of queries; looking changes nothing."""
+"""Read a cluster's page by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RELATED_SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterNeighbor:
-    """Another cluster, and how the two bear on each other."""
+    """Another cluster, and its relation to this one."""
 
     cluster: Cluster
     relation: str

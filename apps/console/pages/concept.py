@@ -1,4 +1,4 @@
-"""What a concept's page shows. A fixed number of queries; looking changes nothing."""
+"""Read a concept's page by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 

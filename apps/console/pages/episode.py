@@ -1,4 +1,4 @@
-"""What an episode's page shows. A fixed number of queries; looking changes nothing."""
+"""Read an episode's page by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 

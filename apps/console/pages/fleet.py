@@ -1,4 +1,4 @@
-"""What the first page shows of a tenant's agents. A fixed number of queries, each over a bounded number of rows."""
+"""Read the first page of a tenant by a fixed number of queries, each over a limited number of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a heartbeat's page shows: why it did that. A fixed number of queries; looking changes nothing."""
+"""Read a heartbeat's page by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 

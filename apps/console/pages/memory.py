@@ -1,4 +1,4 @@
-"""What a memory's page shows. A fixed number of queries; looking changes nothing, access counts included."""
+"""Read a memory's page by a fixed number of queries, without changes, access counts included."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RelationLine:
 
 @dataclass(frozen=True, kw_only=True)
 class Weight:
-    """Why a memory weighs what it weighs: figures from 0 to 1."""
+    """The components of a memory's weight, from 0 to 1."""
 
     #: What the rules say of the text now, and which of its words say so.
     appraisal: Appraisal

@@ -1,4 +1,4 @@
-"""What an agent's page says of its memory: figures, and the clusters its mind is on. Three queries; looking changes nothing."""
+"""Read the memory panel of an agent's page by three queries: figures and active clusters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _FIGURES = "SELECT " + ", ".join(_ONE.format(table) for table in _COUNTED.values
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """How many there are of something; `more` stands for those beyond the count."""
+    """A labeled count; `more`: there are more rows than were counted."""
 
     name: str
     count: int

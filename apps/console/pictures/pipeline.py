@@ -1,4 +1,4 @@
-"""A pipeline as a drawing: which nodes a heartbeat passed, how each ended, how long each took."""
+"""Draw a pipeline with the nodes that a heartbeat passed, their outcomes and durations."""
 
 from __future__ import annotations
 
