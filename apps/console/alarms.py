@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from apps.console.pages.fleet import Fleet
+from apps.console.pages.fleet import FleetPage
 from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
 from arbor.memory.health import State
@@ -25,7 +25,7 @@ class Alarm:
     commands: tuple[str, ...] = ()
 
 
-def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
+def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
     """Return the alarms of a fleet, from the data of its page."""
     alarms = []
     kinds = {process.kind for process in fleet.processes}

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from arbor.adapters.dialect import PROCESS_MEMORY, Dialect, DialectMemory, Form, ask, with_schema
-from arbor.adapters.exchange import Answer, Door
+from arbor.adapters.exchange import Door, HttpReply
 from arbor.adapters.faults import as_count, malformed
 from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
@@ -93,7 +93,7 @@ class MessagesModel:
             body["system"] = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
         return body
 
-    def _reply(self, answer: Answer, *, latency_ms: float) -> ModelReply:
+    def _reply(self, answer: HttpReply, *, latency_ms: float) -> ModelReply:
         body = answer.json()
         blocks = body.get("content") if isinstance(body, dict) else None
         if not isinstance(blocks, list):

@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.exchange import Answer, Door, post_json
-from arbor.adapters.faults import Fault, error_for, fault_in
+from arbor.adapters.exchange import Door, HttpReply, post_json
+from arbor.adapters.faults import ProviderFault, error_for, fault_in
 
 
 class Form(StrEnum):
@@ -61,7 +61,7 @@ _NOT_ABOUT_FORM = (
 )
 
 
-def weaken(dialect: Dialect, fault: Fault, *, schema: bool) -> Dialect | None:
+def weaken(dialect: Dialect, fault: ProviderFault, *, schema: bool) -> Dialect | None:
     """Return a dialect that requires less of the server, where its error suggests one; else None.
 
     `schema`: the request has a schema, so the form may be what the server refused.
@@ -120,7 +120,7 @@ def ask(
     schema_name: str | None,
     memory: DialectMemory,
     deadline_s: float,
-) -> Answer:
+) -> HttpReply:
     """Send the request in the strictest dialect that the server accepts, and return the successful response.
 
     `schema_name` is None for a request without a schema. Raises the model's errors.

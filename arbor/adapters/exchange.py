@@ -72,7 +72,7 @@ class Door:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class HttpReply:
     """A server's complete response."""
 
     status: int
@@ -93,7 +93,7 @@ class Answer:
             return None
 
 
-def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, deadline_s: float) -> Answer:
+def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, deadline_s: float) -> HttpReply:
     """Send one request and read the whole answer, whatever its status.
 
     Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, breaks
@@ -102,7 +102,7 @@ def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, dead
     started = time.monotonic()
     try:
         with deadline(deadline_s), _sent(client, door, _encoded(body)) as response:
-            return Answer(
+            return HttpReply(
                 status=response.status_code, headers=response.headers, content=_read(response, door)
             )
     except httpx.PoolTimeout as exc:

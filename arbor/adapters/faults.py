@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.exchange import Answer, Door
+from arbor.adapters.exchange import Door, HttpReply
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from arbor.models.retry import parse_retry_after
 
@@ -23,7 +23,7 @@ _TOO_MANY = 429
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
+class ProviderFault:
     """The parts of a provider's error response."""
 
     status: int
@@ -38,7 +38,7 @@ class Fault:
         return f"{self.code} {self.param} {self.message}".lower()
 
 
-def fault_in(answer: Answer) -> Fault | None:
+def fault_in(answer: HttpReply) -> ProviderFault | None:
     """Return the fault that a response reports, or None for a success."""
     if answer.status >= 300:
         return read_fault(answer)
@@ -50,7 +50,7 @@ def fault_in(answer: Answer) -> Fault | None:
     return None
 
 
-def read_fault(answer: Answer) -> Fault:
+def read_fault(answer: HttpReply) -> ProviderFault:
     """Parse an error response of any of the shapes in use; missing parts stay empty.
 
     The shapes: `{"error": {"message", "code", "type", "param"}}`, `{"error": "text"}`, `{"detail": …}`, text.
@@ -58,17 +58,17 @@ def read_fault(answer: Answer) -> Fault:
     body = answer.json()
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
-        return Fault(
+        return ProviderFault(
             status=answer.status,
             code=str(error.get("code") or error.get("type") or ""),
             param=str(error.get("param") or ""),
             message=str(error.get("message") or error.get("detail") or ""),
         )
     text = error if isinstance(error, str) else answer.content[:2000].decode("utf-8", errors="replace")
-    return Fault(status=answer.status, message=text)
+    return ProviderFault(status=answer.status, message=text)
 
 
-def error_for(fault: Fault, *, door: Door, model: str, headers: httpx.Headers) -> ModelError:
+def error_for(fault: ProviderFault, *, door: Door, model: str, headers: httpx.Headers) -> ModelError:
     """Return Arbor's error for a fault; the provider's message is cut and has no keys."""
     said = door.scrub(f"{fault.status} {fault.message or fault.code or _phrase(fault.status)}")
     if fault.code in _REFUSALS:
@@ -94,7 +94,7 @@ def _wish(headers: httpx.Headers) -> float | None:
     return parse_retry_after(headers.get("retry-after"), now=datetime.now(UTC))
 
 
-def malformed(door: Door, answer: Answer) -> ModelError:
+def malformed(door: Door, answer: HttpReply) -> ModelError:
     """Return the error for a success without a reply: the server is broken, or serves no model."""
     quote = door.scrub(answer.content[:2000].decode("utf-8", errors="replace"))
     if answer.json() is None and "json" not in answer.headers.get("content-type", ""):

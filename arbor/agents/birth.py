@@ -38,20 +38,20 @@ INNATE_STABILITY = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mind:
+class WorkingMemoryDraft:
     """A working memory, and the beginnings of texts that were shortened to fit into it."""
 
     working_memory: WorkingMemory
     shortened: tuple[str, ...] = ()
 
 
-def first_mind(spec: TemplateSpec, *, now: datetime) -> Mind:
+def first_mind(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
     """Build the working memory of a new agent: its first thoughts and interests."""
     thoughts = [clip(text, THOUGHT_LENGTH) for text in spec.initial_thoughts]
     interests = [clip(text, LINE_LENGTH) for text in spec.initial_interests]
     given = (*spec.initial_thoughts, *spec.initial_interests)
     kept = (*thoughts, *interests)
-    return Mind(
+    return WorkingMemoryDraft(
         working_memory=WorkingMemory(
             thoughts=[Thought(text=text, at=now) for text in thoughts], curiosity=interests
         ),

@@ -21,7 +21,7 @@ from pydantic import (
 
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.character import Character
-from arbor.agents.document import Fault
+from arbor.agents.document import TemplateFault
 from arbor.agents.fields import FROZEN, LINE_LENGTH, Line, Lines, OptionalLine, OptionalProse, Prose
 from arbor.agents.genome import AgentGenome
 from arbor.agents.template_file import ReadTemplate, faults_of, read_template_file
@@ -236,7 +236,7 @@ def load_builtin_templates(*, known_actions: Collection[str]) -> tuple[tuple[str
     return tuple(found)
 
 
-def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterator[Fault]:
+def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterator[TemplateFault]:
     actions = read.parts.get("actions")
     if not isinstance(actions, list):
         return
@@ -244,12 +244,12 @@ def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterat
         line, place = read.place_of(("actions", at))
         if isinstance(action, str) and action not in known_actions:
             known = ", ".join(sorted(known_actions))
-            yield Fault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
+            yield TemplateFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
         elif action in actions[:at]:
-            yield Fault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
+            yield TemplateFault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
 
 
-def _invalid(faults: list[Fault], *, name: object) -> TemplateInvalid:
+def _invalid(faults: list[TemplateFault], *, name: object) -> TemplateInvalid:
     # A fault of a value that serves two purposes is found twice, and said once.
     lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
     which = f"template {name}" if isinstance(name, str) else "the template"

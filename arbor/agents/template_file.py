@@ -11,7 +11,15 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from arbor.agents.document import Document, Fault, Path, Section, line_of, path_text, read_document
+from arbor.agents.document import (
+    Document,
+    Path,
+    TemplateFault,
+    TemplateSection,
+    line_of,
+    path_text,
+    read_document,
+)
 
 #: Where the text of each section of the body goes.
 SECTIONS: Mapping[str, Path] = {
@@ -48,7 +56,7 @@ class ReadTemplate:
     document: Document
     #: Parts that stand elsewhere in the file than their path says: the line and the name of the place.
     moved: Mapping[Path, tuple[int | None, str]]
-    faults: tuple[Fault, ...]
+    faults: tuple[TemplateFault, ...]
 
     def place_of(self, path: Path) -> tuple[int | None, str]:
         """Return the line and the path of a part in the file."""
@@ -73,16 +81,16 @@ def read_template_file(text: str) -> ReadTemplate:
         place = f"## {section.heading}"
         if name is None:
             message = f"unknown section; the sections are {', '.join(SECTIONS)}"
-            faults.append(Fault(line=section.line, place=place, message=message))
+            faults.append(TemplateFault(line=section.line, place=place, message=message))
         elif name in seen:
-            faults.append(Fault(line=section.line, place=place, message="is given twice; keep one"))
+            faults.append(TemplateFault(line=section.line, place=place, message="is given twice; keep one"))
         else:
             seen.add(name)
             faults += _place_section(parts, moved, name, section)
     return ReadTemplate(parts=parts, document=document, moved=moved, faults=tuple(faults))
 
 
-def faults_of(error: ValidationError, read: ReadTemplate, model: type[BaseModel]) -> Iterator[Fault]:
+def faults_of(error: ValidationError, read: ReadTemplate, model: type[BaseModel]) -> Iterator[TemplateFault]:
     """Translate validation errors into faults, each with its line and path in the file.
 
     A value that could not be parsed is not reported again.
@@ -91,12 +99,12 @@ def faults_of(error: ValidationError, read: ReadTemplate, model: type[BaseModel]
     for detail in error.errors(include_url=False):
         line, place = read.place_of(detail["loc"])
         if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unread):
-            yield Fault(line=line, place=place, message=_message(detail, model))
+            yield TemplateFault(line=line, place=place, message=_message(detail, model))
 
 
 def _move_keys(
     parts: dict[str, Any], document: Document, moved: dict[Path, tuple[int | None, str]]
-) -> Iterator[Fault]:
+) -> Iterator[TemplateFault]:
     for key, path in BELONGING.items():
         if key not in parts:
             continue
@@ -109,24 +117,26 @@ def _move_keys(
 
 
 def _place_section(
-    parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: Section
-) -> Iterator[Fault]:
+    parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: TemplateSection
+) -> Iterator[TemplateFault]:
     path, place = SECTIONS[name], f"## {name}"
     value: str | list[str] = _unwrapped(section.text)
     if name == "Pipeline":
         block = _DOT_BLOCK.fullmatch(section.text)
         if block is None or not block["dot"].strip():
-            yield Fault(
+            yield TemplateFault(
                 line=section.line, place=place, message="holds one block fenced as ```dot, and nothing else"
             )
             return
         value = block["dot"]
     elif _DOT_FENCE.search(section.text):
-        yield Fault(
+        yield TemplateFault(
             line=section.line, place=place, message="a pipeline's ```dot block belongs under ## Pipeline"
         )
     elif not section.text:
-        yield Fault(line=section.line, place=place, message="is empty; write it or leave the heading out")
+        yield TemplateFault(
+            line=section.line, place=place, message="is empty; write it or leave the heading out"
+        )
     elif name == "Instructions":
         value = list(_items(section.text))
     if path[-1] in _under(parts, path):
@@ -135,8 +145,8 @@ def _place_section(
         moved[path] = (section.line, place)
 
 
-def _twice(line: int | None, place: str, path: Path) -> Fault:
-    return Fault(
+def _twice(line: int | None, place: str, path: Path) -> TemplateFault:
+    return TemplateFault(
         line=line,
         place=place,
         message=f"is given here and as {path_text(path)} in the front matter; keep one",

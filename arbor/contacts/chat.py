@@ -98,7 +98,7 @@ _FEELINGS = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class WeighedTurn:
     """One turn of a conversation whose significance is computed."""
 
     speaker: Speaker
@@ -129,7 +129,7 @@ def thought_of_turn(human: str, asked: str) -> str:
     return f"{human} said to me: {clip(' '.join(asked.split()), ASKED_LENGTH)}"
 
 
-def significance(turns: Sequence[Said], *, lists: WordLists = DEFAULT_WORDS) -> float:
+def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WORDS) -> float:
     """Compute a conversation's significance, 0 to 1, from its length, requests, emotions, code and topics.
 
     Only the person's turns count, except code, which counts whoever wrote it. A conversation without a turn of the

@@ -51,13 +51,13 @@ the person"}"""
 CLOSING = "Answer the person. Answer with the JSON object only."
 
 
-class Part(BaseModel):
+class PromptPart(BaseModel):
     """A part of the view that an agent has at a turn."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class TurnView(Part):
+class TurnView(PromptPart):
     """An earlier turn of the conversation."""
 
     speaker: Speaker
@@ -65,7 +65,7 @@ class TurnView(Part):
     at: datetime
 
 
-class CodeView(Part):
+class CodeView(PromptPart):
     """A code snippet that the agent stored."""
 
     language: str
@@ -73,7 +73,7 @@ class CodeView(Part):
     code: str
 
 
-class CrossingView(Part):
+class CrossingView(PromptPart):
     """A boundary that applies to the message."""
 
     name: str
@@ -83,7 +83,7 @@ class CrossingView(Part):
     why: str
 
 
-class ChatView(Part):
+class ChatView(PromptPart):
     """Everything an agent sees at a turn of a conversation."""
 
     name: str

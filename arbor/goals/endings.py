@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from arbor.goals.backlog_changes import ChangeLog
-from arbor.goals.hierarchy import Child, fraction_of, is_reached
+from arbor.goals.hierarchy import ChildGoal, fraction_of, is_reached
 from arbor.goals.rows import BacklogRows, GoalRow, SatisfactionRow
 from arbor.goals.satisfaction import satisfaction
 from arbor.goals.steps import Steps
@@ -62,10 +62,10 @@ class Endings:
         """Recompute a goal from its remaining parts after one was moved out."""
         self._follow_parts(whole_id, without_parts=0.0)
 
-    def children(self, parent: GoalRow) -> list[Child]:
+    def children(self, parent: GoalRow) -> list[ChildGoal]:
         """Return a goal's parts, closed ones included."""
         parts = [
-            Child(state=goal.state, fraction=goal.fraction)
+            ChildGoal(state=goal.state, fraction=goal.fraction)
             for goal in self._rows.goals.values()
             if goal.parent_id == parent.id
         ]

@@ -13,14 +13,14 @@ MAX_DEPTH = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Child:
+class ChildGoal:
     """A part of a goal; `fraction` is the share that is done, 0 to 1."""
 
     state: GoalState
     fraction: float = 0.0
 
 
-def is_reached(children: Iterable[Child]) -> bool:
+def is_reached(children: Iterable[ChildGoal]) -> bool:
     """Return whether a goal is reached by its children: none is open any more, and at least one was completed.
 
     Abandoned children do not count, but a goal whose children were all abandoned is not reached.
@@ -29,7 +29,7 @@ def is_reached(children: Iterable[Child]) -> bool:
     return GoalState.COMPLETED in states and not any(state.is_open for state in states)
 
 
-def fraction_of(children: Iterable[Child]) -> float | None:
+def fraction_of(children: Iterable[ChildGoal]) -> float | None:
     """Return the mean fraction of a goal's children, without the abandoned ones; None where none counts."""
     done = [
         1.0 if child.state is GoalState.COMPLETED else child.fraction

@@ -133,7 +133,7 @@ def injected_goals(now: Circumstances) -> list[Injected]:
     """Apply the rules; return their goals, the most urgent first, none where there is no room."""
     if len(now.open_titles) >= MAX_OPEN:
         return []
-    made = (_survival(now), _opportunity(now), _role(now), _standing(now), _curiosity(now))
+    made = (_survival(now), _opportunity(now), _role(now), _reputation(now), _curiosity(now))
     wanted = [
         goal
         for goal in made
@@ -183,7 +183,7 @@ def _role(now: Circumstances) -> Injected | None:
     )
 
 
-def _standing(now: Circumstances) -> Injected | None:
+def _reputation(now: Circumstances) -> Injected | None:
     if now.standing is None or now.dealings < STANDING_KNOWN_FROM:
         return None
     if now.standing < POOR_STANDING:

@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from arbor.goals.hierarchy import Child
+from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.satisfaction import Experienced, GoalOutcome
@@ -155,6 +155,6 @@ class BacklogRows:
     #: Intents that are locked by a heartbeat that still runs or waits.
     held_intents: frozenset[UUID] = frozenset()
     #: Closed parts by their open parent.
-    ended_children: Mapping[UUID, list[Child]] = field(default_factory=dict)
+    ended_children: Mapping[UUID, list[ChildGoal]] = field(default_factory=dict)
     #: The results of the agent's latest goals, by source.
     experienced: Mapping[GoalSource, Experienced] = field(default_factory=dict)

@@ -26,7 +26,7 @@ class BreakerState(StrEnum):
     HALF_OPEN = "half_open"
 
 
-class Verdict(StrEnum):
+class BreakerVerdict(StrEnum):
     """The result of a call, as evidence about its provider."""
 
     #: The provider works, even when it refused the request.
@@ -37,19 +37,19 @@ class Verdict(StrEnum):
     UNTOLD = "untold"
 
 
-def verdict_of(error: BaseException | None) -> Verdict:
+def verdict_of(error: BaseException | None) -> BreakerVerdict:
     """Return the verdict of a finished call; only faults of the provider count against the provider."""
     match error:
         case None:
-            return Verdict.ANSWERED
+            return BreakerVerdict.ANSWERED
         case ModelTimeout():
-            return Verdict.FAULT
+            return BreakerVerdict.FAULT
         case ModelUnavailable():
-            return Verdict.FAULT if error.provider_fault else Verdict.UNTOLD
+            return BreakerVerdict.FAULT if error.provider_fault else BreakerVerdict.UNTOLD
         case ModelError():
-            return Verdict.ANSWERED
+            return BreakerVerdict.ANSWERED
         case _:
-            return Verdict.UNTOLD
+            return BreakerVerdict.UNTOLD
 
 
 class Breaker:
@@ -113,16 +113,16 @@ class Breaker:
         refusal.attempts = 0
         raise refusal
 
-    def _settle(self, generation: int, verdict: Verdict) -> None:
+    def _settle(self, generation: int, verdict: BreakerVerdict) -> None:
         with self._lock:
             if generation != self._generation:
                 return
             trial = self._state is BreakerState.HALF_OPEN
-            if verdict is Verdict.ANSWERED:
+            if verdict is BreakerVerdict.ANSWERED:
                 self._failures = 0
                 if trial:
                     self._become(BreakerState.CLOSED)
-            elif verdict is Verdict.FAULT:
+            elif verdict is BreakerVerdict.FAULT:
                 self._failures += 1
                 if trial or self._failures >= self._failures_to_open:
                     self._opened_at = self._now()

@@ -56,7 +56,7 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Appraisal:
+class AnswerReview:
     """A judgement how well the sources support an answer, and why."""
 
     confidence: float
@@ -142,11 +142,11 @@ def read_answer(text: str, *, pages: int) -> Answer:
     )
 
 
-def read_appraisal(text: str) -> Appraisal:
+def read_appraisal(text: str) -> AnswerReview:
     """Parse the judgement in a model's reply. Raises ReplyInvalid where there is none."""
     found = _object(text, "confidence")
     reason = found.get("reason")
-    return Appraisal(
+    return AnswerReview(
         confidence=_share(found, "confidence"),
         reason=storable(reason.strip())[:300] if isinstance(reason, str) else "",
     )

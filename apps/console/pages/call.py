@@ -18,7 +18,7 @@ from arbor.models.ports import CallPurpose
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class SectionView:
     """One section of the prompt; `share` is percent of all tokens, `hue` the index of its color in the palette.
 
     `cut` counts the entries for which it had no room.
@@ -38,7 +38,7 @@ class Call:
 
     row: ExternalCall
     paid: LedgerEntry | None
-    sections: Sequence[Section]
+    sections: Sequence[SectionView]
     tokens: int
     messages: Sequence[tuple[str, str]]
     parsed: str
@@ -119,12 +119,12 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
 _HUES = 8
 
 
-def _sections(stored: Any) -> list[Section]:
+def _sections(stored: Any) -> list[SectionView]:
     rows = dicts_in(stored)
     sizes = [int(row["tokens"]) if isinstance(row.get("tokens"), int | float) else 0 for row in rows]
     total = sum(sizes) or 1
     return [
-        Section(
+        SectionView(
             name=str(row.get("name", "")),
             text=text_of(row.get("text")),
             tokens=tokens,

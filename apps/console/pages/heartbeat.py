@@ -34,7 +34,7 @@ class Param:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deed:
+class ActionRow:
     """One proposed action and what became of it."""
 
     action: str
@@ -67,7 +67,7 @@ class HeartbeatPage:
     stages: Sequence[Stage]
     total_ms: float
     calls: Sequence[Call]
-    deeds: Sequence[Deed]
+    deeds: Sequence[ActionRow]
     changes: Sequence[Change]
     dropped: Sequence[dict[str, str]]
     situation: str
@@ -187,10 +187,10 @@ def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
     ]
 
 
-def _deed(stored: Mapping[str, Any], goals: Mapping[str, Goal], named: Mapping[str, NamedNode]) -> Deed:
+def _deed(stored: Mapping[str, Any], goals: Mapping[str, Goal], named: Mapping[str, NamedNode]) -> ActionRow:
     verdict = str(stored.get("verdict", ""))
     cost = stored.get("cost")
-    return Deed(
+    return ActionRow(
         action=str(stored.get("action", "")),
         params=_params(stored.get("params"), named),
         verdict=verdict,

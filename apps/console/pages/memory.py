@@ -43,7 +43,7 @@ class RelationLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weight:
+class WeightRow:
     """The components of a memory's weight, from 0 to 1."""
 
     #: What the rules say of the text now, and which of its words say so.
@@ -68,7 +68,7 @@ class MemoryPage:
     reinforced: int
     recalled_at: datetime | None
     practice: Practice | None
-    weight: Weight
+    weight: WeightRow
     details: Sequence[tuple[str, Sequence[str]]]
     upkeep: Upkeep | None
     #: The heaviest first.
@@ -147,7 +147,7 @@ def _other_end(edge: Edge, memory_id: UUID) -> tuple[str, UUID]:
     return edge.source_kind, edge.source_id
 
 
-def _weight(memory: Memory, access: Any) -> Weight:
+def _weight(memory: Memory, access: Any) -> WeightRow:
     now = timezone.now()
     uses = access.count + access.reinforced if access else 0
     moments = [memory.created_at, *((access.last_at, access.reinforced_at) if access else ())]
@@ -155,7 +155,7 @@ def _weight(memory: Memory, access: Any) -> Weight:
     effective = effective_importance(importance=memory.importance, uses=uses)
     accessed_at = access.last_at if access and access.last_at else memory.occurred_at
     activation = Activation.objects.filter(memory_id=memory.id).first()
-    return Weight(
+    return WeightRow(
         appraisal=appraise(
             memory.content, role=memory.role, type=MemoryType(memory.type), lists=word_lists()
         ),

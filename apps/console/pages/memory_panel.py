@@ -34,7 +34,7 @@ _FIGURES = "SELECT " + ", ".join(_ONE.format(table) for table in _COUNTED.values
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
+class PanelCount:
     """A labeled count; `more`: there are more rows than were counted."""
 
     name: str
@@ -46,7 +46,7 @@ class Figure:
 class MemoryPanel:
     """An agent's memory in figures."""
 
-    figures: Sequence[Figure]
+    figures: Sequence[PanelCount]
     #: Present in mind now; empty where nothing was recalled lately.
     active: Sequence[ActiveCluster]
     #: The weightiest clusters, where none is active.
@@ -59,7 +59,7 @@ def read_memory_panel(agent_id: UUID) -> MemoryPanel:
     weightiest = Cluster.objects.filter(agent_id=agent_id).only("tenant_id", "name", "size")
     return MemoryPanel(
         figures=[
-            Figure(name=name, count=min(count, ROWS_COUNTED), more=count > ROWS_COUNTED)
+            PanelCount(name=name, count=min(count, ROWS_COUNTED), more=count > ROWS_COUNTED)
             for name, count in zip(_COUNTED, counts, strict=True)
         ],
         active=activated_clusters(agent_id=agent_id, limit=CLUSTERS_SHOWN),

@@ -30,7 +30,7 @@ from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Message, Task, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, tenant_transaction
-from arbor.contacts.chat import Said, check_turn, significance
+from arbor.contacts.chat import WeighedTurn, check_turn, significance
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.heartbeat.usage import withheld
@@ -200,7 +200,7 @@ def end_session(*, session_id: UUID) -> Ended:
         raise TransitionIllegal("the agent has not answered yet; wait for its answer")
     said = ChatMessage.objects.filter(session_id=session_id, error="").order_by("at")
     session.significance = significance(
-        [Said(speaker=Speaker(row.speaker), text=row.content) for row in said], lists=word_lists()
+        [WeighedTurn(speaker=Speaker(row.speaker), text=row.content) for row in said], lists=word_lists()
     )
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])

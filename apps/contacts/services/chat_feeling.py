@@ -47,11 +47,11 @@ def note_crossings(
     if not arrived and not own:
         return
     agent = agent_by_id(asked.session.agent_id)
-    told = [
+    acts = [
         *((f"what {asked.session.person} said touches", match) for match in arrived),
         *((f"an answer was {'withheld' if match['withheld'] else 'given'} at", match) for match in own),
     ]
-    for what, match in told:
+    for what, match in acts:
         record(
             action=AuditAction.BOUNDARY,
             actor=f"agent:{agent.public_id}",

@@ -32,7 +32,7 @@ from arbor.selves.boundary_check import Crossing, may_go_on
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class PreparedAnswer:
     """The answer of a turn and its memories, prepared outside any transaction."""
 
     reply: str
@@ -46,7 +46,9 @@ class Answer:
     left_out: Sequence[str] = ()
 
 
-def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply) -> Answer:
+def prepare_answer(
+    tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply
+) -> PreparedAnswer:
     """Check the answer against the agent's boundaries, and embed both turns."""
     crossed = boundaries_crossed(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
     withheld = [match for match in crossed if not may_go_on(match.boundary, read.thinking)]
@@ -54,7 +56,7 @@ def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any
     with tenant_transaction(tenant_id):
         asked, position = _asked(subject)
         memories = [_memory(asked, asked.content, position), _memory(asked, reply, position + 1, own=True)]
-    return Answer(
+    return PreparedAnswer(
         reply=reply,
         thinking=read.thinking,
         crossings=[crossing_detail(match, withheld=match in withheld) for match in crossed],
@@ -64,7 +66,9 @@ def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any
     )
 
 
-def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by: str) -> Sequence[str]:
+def store_answer(
+    agent_id: UUID, subject: Mapping[str, Any], answer: PreparedAnswer, by: str
+) -> Sequence[str]:
     """Store the agent's turn and update memory, code snippets, timer and working memory."""
     asked, _ = _asked(subject)
     session, now = asked.session, datetime.now(UTC)
@@ -127,7 +131,7 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     keep_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is not None:
-        _hear(state, asked, own=(), now=now)
+        _receive_turn(state, asked, own=(), now=now)
         state.save(update_fields=["mood", "stale_beats"])
     note_crossings(asked, arrived=_arrived(asked), own=())
 
@@ -186,7 +190,7 @@ def _go_on(session: ChatSession, now: datetime) -> None:
     resume_timer(agent_id=session.agent_id)
 
 
-def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: datetime) -> None:
+def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: PreparedAnswer, now: datetime) -> None:
     """Update the working memory: thought, person, engagement, questions since the last maintenance.
 
     The mood and the count of heartbeats without novelty change with it.
@@ -204,11 +208,13 @@ def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: date
     )
     # Through JSON, so that what is stored is what was measured.
     state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
-    _hear(state, asked, own=answer.crossings, now=now)
+    _receive_turn(state, asked, own=answer.crossings, now=now)
     state.save(update_fields=["working_memory", "mood", "stale_beats"])
 
 
-def _hear(state: AgentState, asked: ChatMessage, *, own: Sequence[Mapping[str, Any]], now: datetime) -> None:
+def _receive_turn(
+    state: AgentState, asked: ChatMessage, *, own: Sequence[Mapping[str, Any]], now: datetime
+) -> None:
     """Change a locked state, which the caller saves, as a message does at a heartbeat.
 
     A turn moves the mood, and counts as something new (`arbor.heartbeat.feeling.met_something_new`).

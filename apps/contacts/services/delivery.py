@@ -40,7 +40,7 @@ _SUBJECT_QUOTED = 160
 
 # Those of a suspended tenant rest, though their hint was on its way.
 # A machine's clock may be a little ahead of the database's, and no try is wanted sooner than after a minute.
-_TAKE = """
+_CLAIM = """
 UPDATE contacts_outboxmessage m SET status = 'sending', attempts = m.attempts + 1, lease_until = now() + %(lease)s
 FROM agents_agent a, tenants_tenant t, contacts_outboxmessage o
 LEFT JOIN contacts_channel c ON c.tenant_id = o.tenant_id AND c.id = o.channel_id
@@ -63,7 +63,7 @@ WHERE tenant_id = %(tenant)s AND id = %(message)s AND status = 'sending' AND att
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Taken:
+class _ClaimedMessage:
     message_id: UUID
     tenant_id: UUID
     agent_id: UUID
@@ -83,41 +83,41 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
 
     Returns False for a message that is another worker's, finished, or not due yet: a doubled hint costs one short read.
     """
-    taken = _take(message_id, tenant_id)
-    if taken is None:
+    claimed = _claim(message_id, tenant_id)
+    if claimed is None:
         log.info("message_not_pending", message_id=str(message_id))
         return False
-    if taken.kind is ChannelKind.PEER:
-        return _be_heard(taken)
+    if claimed.kind is ChannelKind.PEER:
+        return _deliver_to_peer(claimed)
     if settings.ARBOR_DB_POOL_SIZE:
         # Many messages wait on slow receivers; a few connections serve them all.
         connections[APP].close()
     try:
-        carrier_of(taken.kind).carry(_with_secret(taken))
+        carrier_of(claimed.kind).carry(_with_secret(claimed))
     except DeliveryFailed as error:
-        return _not_sent(taken, str(error), final=error.final)
+        return _not_sent(claimed, str(error), final=error.final)
     except SealBroken as error:
-        return _not_sent(taken, str(error), final=True)
+        return _not_sent(claimed, str(error), final=True)
     except Exception as error:
         # An unexpected error in a carrier must not stop other messages, nor repeat for ever. Its text may quote a secret
         # URL: only its type and origin are shown.
         fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
-        log.exception("carrier_fault", kind=taken.kind, message_id=str(message_id), exc_info=fault)
-        return _not_sent(taken, f"a fault of ours: {fault}", final=False)
+        log.exception("carrier_fault", kind=claimed.kind, message_id=str(message_id), exc_info=fault)
+        return _not_sent(claimed, f"a fault of ours: {fault}", final=False)
     with tenant_transaction(tenant_id):
         return bool(change(_SENT, message=message_id))
 
 
-def _take(message_id: UUID, tenant_id: UUID) -> _Taken | None:
+def _claim(message_id: UUID, tenant_id: UUID) -> _ClaimedMessage | None:
     with tenant_transaction(tenant_id):
-        rows = fetch(_TAKE, message=message_id, lease=_LEASE, active=TenantStatus.ACTIVE.value)
+        rows = fetch(_CLAIM, message=message_id, lease=_LEASE, active=TenantStatus.ACTIVE.value)
     if not rows:
         return None
     attempt, tries, agent_id, name, kind, audience, target, subject, content, key, beat, at, *of_channel = (
         rows[0]
     )
     channel, sealed, on = of_channel
-    return _Taken(
+    return _ClaimedMessage(
         message_id=message_id,
         tenant_id=tenant_id,
         agent_id=agent_id,
@@ -141,46 +141,46 @@ def _take(message_id: UUID, tenant_id: UUID) -> _Taken | None:
     )
 
 
-def _with_secret(taken: _Taken) -> Outgoing:
+def _with_secret(claimed: _ClaimedMessage) -> Outgoing:
     """Return the message with its signing key. Raises DeliveryFailed where the channel is gone, and SealBroken."""
-    if taken.channel_id is None or not taken.enabled:
-        state = "disabled" if taken.channel_id else "removed"
+    if claimed.channel_id is None or not claimed.enabled:
+        state = "disabled" if claimed.channel_id else "removed"
         raise DeliveryFailed(f"its channel was {state} before it was sent", final=True)
-    if not taken.sealed:
-        return taken.outgoing
+    if not claimed.sealed:
+        return claimed.outgoing
     assert settings.ARBOR_MASTER_KEY is not None, "what is sealed was sealed under a master key"
     secret = open_secret(
-        taken.sealed,
+        claimed.sealed,
         master_key=settings.ARBOR_MASTER_KEY,
-        tenant_id=taken.tenant_id,
-        channel_id=taken.channel_id,
+        tenant_id=claimed.tenant_id,
+        channel_id=claimed.channel_id,
     )
-    return replace(taken.outgoing, secret=secret)
+    return replace(claimed.outgoing, secret=secret)
 
 
-def _not_sent(taken: _Taken, reason: str, *, final: bool) -> bool:
-    after = after_failure(tries=taken.tries, final=final)
-    with tenant_transaction(taken.tenant_id):
+def _not_sent(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
+    after = after_failure(tries=claimed.tries, final=final)
+    with tenant_transaction(claimed.tenant_id):
         noted = change(
             _NOT_SENT,
-            message=taken.message_id,
-            attempt=taken.attempt,
+            message=claimed.message_id,
+            attempt=claimed.attempt,
             status=after.status.value,
             wait=after.wait,
             reason=storable(reason)[:_REASON_LENGTH],
         )
         if noted and after.status is DeliveryStatus.FAILED:
-            outgoing = taken.outgoing
+            outgoing = claimed.outgoing
             tell_writer(
-                taken.message_id,
-                taken.agent_id,
-                kind=taken.kind,
+                claimed.message_id,
+                claimed.agent_id,
+                kind=claimed.kind,
                 about=outgoing.subject or outgoing.content,
                 reason=reason,
             )
     if after.status is DeliveryStatus.FAILED:
         log.warning(
-            "message_failed", message_id=str(taken.message_id), kind=taken.kind, attempts=taken.attempt
+            "message_failed", message_id=str(claimed.message_id), kind=claimed.kind, attempts=claimed.attempt
         )
     return bool(noted)
 
@@ -196,26 +196,26 @@ def tell_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reas
     )
 
 
-def _be_heard(taken: _Taken) -> bool:
+def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
     """Add a percept for the mentioned agent, and bring its heartbeat forward, in one transaction."""
-    peer = UUID(taken.outgoing.target)
-    with tenant_transaction(taken.tenant_id):
+    peer = UUID(claimed.outgoing.target)
+    with tenant_transaction(claimed.tenant_id):
         if not Agent.objects.filter(id=peer).exists():
-            return _not_sent(taken, "the agent it names is no more", final=True)
-        if not change(_SENT, message=taken.message_id):
+            return _not_sent(claimed, "the agent it names is no more", final=True)
+        if not change(_SENT, message=claimed.message_id):
             return False
         Percept.objects.create(
-            tenant_id=taken.tenant_id,
+            tenant_id=claimed.tenant_id,
             agent_id=peer,
-            peer_id=taken.agent_id,
+            peer_id=claimed.agent_id,
             kind=PerceptKind.PEER_MESSAGE,
-            content=f"{taken.outgoing.agent} wrote in public: {taken.outgoing.content}",
-            detail={"message": str(taken.message_id)},
+            content=f"{claimed.outgoing.agent} wrote in public: {claimed.outgoing.content}",
+            detail={"message": str(claimed.message_id)},
             urgent=True,
         )
         HeartbeatSchedule.objects.filter(agent_id=peer).exclude(state=ScheduleState.OFF).update(
             next_due_at=Least("next_due_at", Now()),
-            # Conversations go before percepts.
+            # Only a timer is replaced: other triggers have somebody who waits for an answer.
             next_trigger=Case(
                 When(next_trigger=Trigger.TIMER, then=Value(Trigger.EVENT.value)), default=F("next_trigger")
             ),

@@ -33,7 +33,7 @@ class Mail:
         if _MAILER not in mailers:
             raise DeliveryFailed(_NOT_CONFIGURED, final=True)
         try:
-            taken = _mail(message).send(using=_MAILER)
+            accepted = _mail(message).send(using=_MAILER)
         except smtplib.SMTPRecipientsRefused as error:
             code, _ = next(iter(error.recipients.values()), (0, b""))
             raise DeliveryFailed(
@@ -47,7 +47,7 @@ class Mail:
             raise DeliveryFailed(
                 f"the mail server did not take it: {type(error).__name__}: {error}"
             ) from error
-        if not taken:
+        if not accepted:
             raise DeliveryFailed("the mail server did not take it")
 
 

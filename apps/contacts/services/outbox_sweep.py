@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 _SWEPT = 500
 
 # Those of suspended tenants rest. A hint is believed in for as long as its lease.
-_TELL_DUE = """
+_ENQUEUE_DUE = """
 WITH due AS MATERIALIZED (
     SELECT m.tenant_id, m.id FROM contacts_outboxmessage m
     JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
@@ -87,7 +87,7 @@ def sweep_outbox() -> Swept:
         cursor.execute(_LOST_AT_LAST, {**shared, "tries": MAX_TRIES})
         last = cursor.fetchall()
         lease_s = settings.ARBOR_QUEUE_LEASE.total_seconds()
-        cursor.execute(_TELL_DUE, {**shared, "lease_s": lease_s})
+        cursor.execute(_ENQUEUE_DUE, {**shared, "lease_s": lease_s})
         due = cursor.fetchall()
         for message_id, tenant_id, kind in due:
             enqueue(deliver_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)

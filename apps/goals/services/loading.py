@@ -10,7 +10,7 @@ from uuid import UUID
 
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch, run
-from arbor.goals.hierarchy import Child
+from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PlanRow, StepRow
@@ -231,8 +231,8 @@ def _step(ids: _Ids, plan_id: UUID, row: Sequence[Any]) -> StepRow:
     )
 
 
-def _ended(found: Iterable[tuple[str, str, int]]) -> dict[UUID, list[Child]]:
-    children: dict[UUID, list[Child]] = defaultdict(list)
+def _ended(found: Iterable[tuple[str, str, int]]) -> dict[UUID, list[ChildGoal]]:
+    children: dict[UUID, list[ChildGoal]] = defaultdict(list)
     for parent_id, state, goals in found:
-        children[UUID(parent_id)] += [Child(state=GoalState(state))] * goals
+        children[UUID(parent_id)] += [ChildGoal(state=GoalState(state))] * goals
     return children

@@ -9,7 +9,7 @@ from apps.audit.services import record
 from apps.tenants.statements import change
 from arbor.selves.experiences import MOST_KEPT
 
-_LET_GO = """
+_DELETE_OLDEST = """
 DELETE FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id NOT IN (
     SELECT id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
     ORDER BY tick DESC, id DESC LIMIT %(most)s
@@ -19,7 +19,7 @@ DELETE FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agen
 
 def let_go_of_old_ones(*, agent_id: UUID) -> int:
     """Delete an agent's oldest experiences above the limit, audited; return how many. One statement, if none."""
-    gone = change(_LET_GO, agent=agent_id, most=MOST_KEPT)
+    gone = change(_DELETE_OLDEST, agent=agent_id, most=MOST_KEPT)
     if gone:
         record(
             action=AuditAction.TRUNCATED,
