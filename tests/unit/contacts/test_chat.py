@@ -130,8 +130,8 @@ def test_a_turn_fits_the_window_of_the_model_that_is_asked(window: int) -> None:
 
     prompt = build_chat_prompt(view, "You are Ada.", "abcdefabcdefabcd", window=window, reply_tokens=4_096)
 
-    told = sum(each.tokens for each in prompt.sections)
-    cut = {each.name: each.cut for each in prompt.sections if each.cut}
+    told = sum(section.tokens for section in prompt.sections)
+    cut = {section.name: section.cut for section in prompt.sections if section.cut}
     assert told <= window - min(4_096, window // 4)
     assert "tide " * 1_600 in prompt.user
     if window == 200_000:
@@ -218,12 +218,12 @@ def test_the_reflex_does_not_quote_what_the_agent_answered_before() -> None:
     ],
 )
 def test_fenced_code_is_found(text: str, found: list[tuple[str, str, str]]) -> None:
-    assert [(each.language, each.title, each.code) for each in code_blocks(text)] == found
+    assert [(block.language, block.title, block.code) for block in code_blocks(text)] == found
 
 
 @given(st.text(alphabet="`~ab \n", max_size=200))
 def test_any_text_may_hold_code(text: str) -> None:
-    assert all(each.code.strip() and each.code in text for each in code_blocks(text))
+    assert all(block.code.strip() and block.code in text for block in code_blocks(text))
 
 
 @pytest.mark.parametrize(
