@@ -1,4 +1,4 @@
-"""The time, as a port: what must be faked in tests is asked for, never taken."""
+"""The clock as a port, with a fake for tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time."""
+    """Returns the time."""
 
     def now(self) -> datetime:
         """Return the present moment, aware, in UTC."""
@@ -23,7 +23,7 @@ class SystemClock:
 
 
 class FrozenClock:
-    """A clock for tests: it stands still until it is moved."""
+    """A clock for tests that stops until it is moved."""
 
     def __init__(self, at: datetime) -> None:
         if at.tzinfo is None:
@@ -31,7 +31,7 @@ class FrozenClock:
         self._at = at
 
     def now(self) -> datetime:
-        """Return the moment the clock was set to."""
+        """Return the time of the clock."""
         return self._at
 
     def advance(self, by: timedelta) -> None:
@@ -40,6 +40,6 @@ class FrozenClock:
 
 
 def when(at: datetime) -> str:
-    """Return a time in UTC, to the minute, as prompts show it."""
+    """Format a time for prompts, in UTC, to the minute."""
     # `strftime` takes twice as long, and a prompt shows some thirty times.
     return at.astimezone(UTC).isoformat(" ", "minutes").removesuffix("+00:00")

@@ -41,14 +41,12 @@ ArborError
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from arbor.models.ports import Usage
+from arbor.models.usage import Usage
 
 
 class ArborError(Exception):
-    """Something Arbor knows how to name went wrong."""
+    """An error that Arbor raises."""
 
     def __init__(self, message: str | None = None) -> None:
         super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
@@ -70,7 +68,7 @@ class TemplateInvalid(Invalid):
 
     def __init__(self, message: str | None = None, *, faults: Sequence[str] = ()) -> None:
         super().__init__(message)
-        #: Every fault found, each with where it is.
+        #: All faults, each with its line and path.
         self.faults = tuple(faults)
 
 
@@ -161,7 +159,7 @@ class SealBroken(ArborError):
     """The sealed private key does not open: wrong master key, wrong agent, or damaged data."""
 
 
-# --- The heartbeat's loop, by who reacts -------------------------------------------------------------
+# --- The heartbeat's loop, by who handles the error --------------------------------------------------
 
 
 class ReplyInvalid(ArborError):
@@ -182,9 +180,9 @@ class ModelUnavailable(ModelError):
         self, message: str | None = None, *, retry_after_s: float | None = None, provider_fault: bool = True
     ) -> None:
         super().__init__(message)
-        #: What the provider asked us to wait, or None.
+        #: The wait that the provider asked for, in seconds, or None.
         self.retry_after_s = retry_after_s
-        #: False where the provider works (a rate limit, our own full pool): its breaker does not count it.
+        #: False where the provider works (a rate limit, Arbor's own full pool): its breaker does not count the error.
         self.provider_fault = provider_fault
 
 
@@ -197,7 +195,7 @@ class ModelRefused(ModelError):
 
     def __init__(self, message: str | None = None, *, usage: Usage | None = None) -> None:
         super().__init__(message)
-        #: What the refusal cost in tokens; None when the provider did not say.
+        #: The tokens of the refused call; None when the provider did not report them.
         self.usage = usage
 
 
@@ -229,7 +227,7 @@ class StaleLease(ArborError):
     """Another worker has taken this heartbeat over; nothing was written."""
 
 
-# --- The house ---------------------------------------------------------------------------------------
+# --- Processes ---------------------------------------------------------------------------------------
 
 
 class ServerError(ArborError):

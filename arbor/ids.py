@@ -30,7 +30,7 @@ def uuid7() -> UUID:
 
 
 def read_id(text: str | UUID | None) -> UUID | None:
-    """Return an id that somebody wrote, or None for what is none."""
+    """Parse an id, or return None for an invalid one."""
     if text is None or isinstance(text, UUID):
         return text
     try:

@@ -1,4 +1,4 @@
-"""The runtime of agents as a port: what a program that embeds Arbor calls (seed 003, section 4), and what comes back."""
+"""The port of the runtime for programs that embed Arbor (seed 003, section 4), and its results."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from arbor.heartbeat.self_views import (
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.working_memory import WorkingMemory
 
-#: An agent's id, as a UUID or its text, its public id (`agent_…`), or its name in its tenant, in whatever case.
+#: An agent's id, as a UUID or its text, its public id (`agent_…`), or its name in the tenant, in any case.
 type AgentRef = UUID | str
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActionTaken:
-    """An action that a tick carried out, and what came of it (seed 003, 3.12: AgentAction)."""
+    """An action of a heartbeat with its outcome (seed 003, 3.12: AgentAction)."""
 
     action: str
     params: dict[str, Any]
@@ -45,12 +45,12 @@ class ActionTaken:
 
 @dataclass(frozen=True, kw_only=True)
 class Tick:
-    """One heartbeat, as the one who asked for it sees it."""
+    """The result of one heartbeat."""
 
     heartbeat_id: UUID
-    #: Counts from 1; 0 for one that was skipped.
+    #: The heartbeat's number from 1 on; 0 for a skipped one.
     number: int
-    #: done, failed or skipped; `reason` says why it was not done.
+    #: done, failed or skipped; `reason` explains the last two.
     status: str
     reason: str
     mode: str
@@ -59,13 +59,13 @@ class Tick:
 
     @property
     def action(self) -> ActionTaken | None:
-        """Return the first action that was carried out; None for a tick that did nothing (a NOP)."""
+        """Return the first action that was carried out; None for a heartbeat without an action (a NOP)."""
         return self.actions[0] if self.actions else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cycle:
-    """A cycle that has been run: its ticks in order, and why it ended."""
+    """A finished cycle: its heartbeats in order, and the reason of its end."""
 
     ticks: Sequence[Tick]
     allocated: int
@@ -76,19 +76,19 @@ class Cycle:
 
     @property
     def used(self) -> int:
-        """Return how many ticks of the budget were used."""
+        """Return the number of ticks used."""
         return self.allocated - self.left
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewGoal:
-    """A goal that is given to an agent. `parent_id` is an open goal of the same agent."""
+    """A goal to add to an agent. `parent_id` is an open goal of the same agent."""
 
     title: str
     description: str = ""
     layer: GoalLayer = GoalLayer.OBJECTIVE
     source: GoalSource = GoalSource.EXTERNAL
-    #: Where it starts; None: as its source says.
+    #: The initial state; None: by the source.
     state: GoalState | None = None
     parent_id: UUID | None = None
     deadline: datetime | None = None
@@ -110,7 +110,7 @@ class GoalStack:
 
 @dataclass(frozen=True, kw_only=True)
 class Peer:
-    """What an agent thinks of another; each figure from 0 to 1 (seed 003, 3.6)."""
+    """An agent's model of a peer; each figure from 0 to 1 (seed 003, 3.6)."""
 
     name: str
     agent_id: UUID | None
@@ -126,7 +126,7 @@ class Peer:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadedAgent:
-    """An agent's full state now: what its next heartbeat would see of it, with as many of each as a prompt shows."""
+    """An agent's full state now, as its next heartbeat would see it, with as many of each as a prompt shows."""
 
     id: UUID
     public_id: str
@@ -143,29 +143,29 @@ class LoadedAgent:
     working_memory: WorkingMemory
     goals: Sequence[GoalView]
     intents: Sequence[IntentView]
-    #: Those that are carried out, and drafts.
+    #: Active plans and drafts.
     plans: Sequence[PlanView]
-    #: What a look at the goals finds.
+    #: The findings of a review of the goals.
     issues: Sequence[IssueView]
     aspects: Sequence[AspectView]
     beliefs: Sequence[BeliefView]
     contradictions: Sequence[ContradictionView]
     drives: Sequence[DriveView]
     mood: MoodView
-    #: Beats since it met something new.
+    #: Heartbeats since the agent met something new.
     stale_beats: int
     peers: Sequence[PeerView]
     preferences: Sequence[PreferenceView]
     capabilities: Sequence[CapabilityView]
     experiences: Sequence[ExperienceView]
-    #: Those that wait for a decision.
+    #: Pending proposals.
     proposals: Sequence[ProposalView]
-    #: What has reached it and waits for its next beat.
+    #: Percepts that wait for the next heartbeat.
     percepts: Sequence[PerceptView]
 
 
 class AgentRuntime(Protocol):
-    """Makes agents live, within one tenant. Every method raises NotFound for an agent that this tenant does not have."""
+    """Runs the agents of one tenant. Every method raises NotFound for an agent that this tenant does not have."""
 
     def spawn(
         self,
@@ -185,65 +185,65 @@ class AgentRuntime(Protocol):
         ...
 
     def tick(self, agent: AgentRef) -> Tick:
-        """Let it beat once, here and now. Raises AgentDormant, AgentNotActive, and TransitionIllegal while it beats."""
+        """Run one heartbeat in this process. Raises AgentDormant, AgentNotActive, and TransitionIllegal while one runs."""
         ...
 
     def allocate_ticks(self, agent: AgentRef, ticks: int) -> int:
-        """Give it a cycle's ticks in place of what was left of the last one, and return them (seed 003, 5: TICK_ALLOC)."""
+        """Set an agent's ticks to those of a new cycle, and return them (seed 003, 5: TICK_ALLOC)."""
         ...
 
     def run_cycle(self, agent: AgentRef, tick_budget: int | None = None) -> Cycle:
-        """Let it beat until its ticks are used up or nothing is left to do; without a budget, those allocated before.
+        """Run heartbeats until the ticks are used up or nothing is left to do; without a budget, the ticks allocated before.
 
-        An action costs one tick, and so does a beat that does nothing; one that fails because no model can be asked costs
-        none, and ends the cycle. Raises BudgetExhausted when there is no tick, and what `tick` raises for the first beat;
+        An action costs one tick, and so does a heartbeat without an action; one that fails because no model can be asked costs
+        none, and ends the cycle. Raises BudgetExhausted when there is no tick, and the errors of `tick` for the first heartbeat;
         a cycle that is refused leaves the ticks as they were.
         """
         ...
 
     def status(self, agent: AgentRef) -> AgentStatus:
-        """Return its status."""
+        """Return an agent's status."""
         ...
 
     def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
-        """Bring it to that status, by the one verb that leads there: an active agent to dormant, too.
+        """Bring an agent to a status by the one verb that leads there: an active agent to dormant, too.
 
-        Raises TransitionIllegal when none does, and Invalid for what is no status.
+        Raises TransitionIllegal when no verb does, and Invalid for an unknown status.
         """
         ...
 
     def inject_goal(self, agent: AgentRef, goal: NewGoal) -> UUID:
-        """Give it a goal. Raises GoalStackFull, AlreadyExists for a title that an open goal has, and Invalid."""
+        """Add a goal to an agent. Raises GoalStackFull, AlreadyExists for a title that an open goal has, and Invalid."""
         ...
 
     def goals(self, agent: AgentRef) -> GoalStack:
-        """Return its open goals."""
+        """Return an agent's open goals."""
         ...
 
     def active_plan(self, agent: AgentRef) -> PlanView | None:
-        """Return the plan it carries out for its most important goal that has one."""
+        """Return the active plan of the agent's most important goal that has one."""
         ...
 
     def peer_model(self, agent: AgentRef, peer: AgentRef) -> Peer | None:
-        """Return what it thinks of another agent, or of a person by name; None for one it has never dealt with.
+        """Return an agent's model of another agent, or of a person by name; None for an unknown one.
 
-        `peer` is an agent's id in any of its forms, or the name by which it knows them. Raises Invalid for a name that
-        stands for several, by their case.
+        `peer` is an agent's id in any of its forms, or the peer's name as the agent knows it. Raises Invalid for a name that
+        several peers have, in different cases.
         """
         ...
 
     def flush_memory(self, agent: AgentRef, working_memory: WorkingMemory | None = None) -> int:
-        """Store its working memory, as given or as it stands, and return its size in bytes.
+        """Store an agent's working memory, as given or unchanged, and return its size in bytes.
 
-        Everything else is stored when it happens. Raises WorkingMemoryOverflow above 64 KB, and TransitionIllegal while a
+        All other state is stored as it changes. Raises WorkingMemoryOverflow above 64 KB, and TransitionIllegal while a
         heartbeat runs, which would store its own.
         """
         ...
 
     def load(self, agent: AgentRef) -> LoadedAgent:
-        """Return its full state."""
+        """Return an agent's full state."""
         ...
 
     def nop_count(self, agent: AgentRef) -> int:
-        """Return how many heartbeats in a row brought no usable reply; at 10 it falls asleep."""
+        """Return the number of heartbeats in a row without a usable reply; at 10 the agent becomes dormant."""
         ...

@@ -1,4 +1,4 @@
-"""Django's name for this app."""
+"""The configuration of the app `agents`."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""Templates and the agents made from them."""
+"""Templates and the agents created from them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Template(AbstractTemplate, TenantModel):
 
 
 class Agent(TenantModel):
-    """One living individual. Nothing here changes with time: what does is in `AgentState` and the schedule."""
+    """An agent's constant data; the changing data is in `AgentState` and the schedule."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: `agent_` and the SHA-256 of its public key.
@@ -87,7 +87,7 @@ class Agent(TenantModel):
 
 
 class AgentState(TenantModel):
-    """The present moment of an agent: what changes at every heartbeat, in a narrow row of its own."""
+    """An agent's state: the data that each heartbeat changes, in a narrow row of its own."""
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="state")
     energy = models.FloatField(default=10.0)
@@ -101,16 +101,16 @@ class AgentState(TenantModel):
     drives = models.JSONField(default=dict, db_default={})
     #: `arbor.selves.emotions.Mood` as JSON: valence, arousal, and when that was so; empty: the baseline.
     mood = models.JSONField(default=dict, db_default={})
-    #: {action: [attempts, successes]}: what it has learned it can do.
+    #: {action: [attempts, successes]}
     learned = models.JSONField(default=dict, db_default={})
-    #: Actions that rest has earned for the next beat, under a budget of actions.
+    #: Actions earned by rest for the next heartbeat, under a budget of actions.
     bonus_actions = models.PositiveSmallIntegerField(default=0, db_default=0)
     #: Ticks that are left of its cycle, under a budget of ticks.
     ticks_left = models.PositiveIntegerField(default=0, db_default=0)
-    #: Beats in a row that were idle, and beats since it last met something new.
+    #: Idle heartbeats in a row, and heartbeats since the agent last met something new.
     idle_beats = models.PositiveIntegerField(default=0, db_default=0)
     stale_beats = models.PositiveIntegerField(default=0, db_default=0)
-    #: `arbor.heartbeat.failure_modes.Notice` as JSON, each: what is wrong with how it has been living.
+    #: `arbor.heartbeat.failure_modes.Notice` as JSON.
     notices = models.JSONField(default=list, db_default=[])
     last_beat_at = models.DateTimeField(null=True)
     last_user_contact_at = models.DateTimeField(null=True)
@@ -132,26 +132,26 @@ class AgentState(TenantModel):
 
 
 class AgentPolicy(TenantModel):
-    """How an agent may live: by which budget, at which hours, on which models, at what cost. Without a row: the defaults."""
+    """An agent's policy: action budget, active hours, models by tier, daily limits. Without a row: the defaults."""
 
     agent = TenantOneToOne(Agent, primary_key=True, related_name="policy")
     #: An `arbor.heartbeat.budgets.BudgetKind`.
     budget = models.CharField(max_length=8, default="energy")
     #: Ticks of a cycle, under a budget of ticks; actions of a beat, under one of actions. Empty: the default.
     allowance = models.PositiveIntegerField(null=True, blank=True)
-    #: {tier: [`provider/model`, …]}, the first that answers is taken; a tier that is missing: the agent's model.
+    #: {tier: [`provider/model`, …]} in order of preference; a missing tier means the agent's model.
     tier_models = models.JSONField(default=dict, blank=True)
-    #: Hours in which it beats, in its time zone; empty: always. From 22:00 until 06:00 is a night.
+    #: Hours with heartbeats, in the policy's time zone; empty: always. From 22:00 until 06:00 is a night.
     active_from = models.TimeField(null=True, blank=True)
     active_until = models.TimeField(null=True, blank=True)
     time_zone = models.CharField(max_length=60, default="UTC")
-    #: Whether it beats slower while nothing happens.
+    #: Whether the interval grows while the agent is idle.
     adaptive = models.BooleanField(default=True)
-    #: What it may use in a day (UTC); empty: no limit.
+    #: Daily limits (UTC); empty: no limit.
     daily_beats = models.PositiveIntegerField(null=True, blank=True)
     daily_tokens = models.PositiveBigIntegerField(null=True, blank=True)
     daily_usd = models.DecimalField(max_digits=12, decimal_places=4, null=True, blank=True)
-    #: Times that it may go on within one beat after seeing what its actions brought; empty: the installation's.
+    #: Further round trips within one heartbeat; empty: the installation's default.
     follow_ups = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
@@ -166,7 +166,7 @@ class AgentPolicy(TenantModel):
 class AgentKey(TenantModel):
     """An agent's key pair; the private half only as a sealed record, which no page shows."""
 
-    #: It never changes, and goes with its agent.
+    #: Constant, and deleted with the agent.
     app_privileges: ClassVar[str] = "SELECT, INSERT"
     ops_privileges: ClassVar[str] = ""
 

@@ -1,4 +1,4 @@
-"""What was done, and by whom: written once, never changed."""
+"""The audit log: who did what, written once and never changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.ids import uuid7
 
 
 class AuditAction(models.TextChoices):
-    """What kinds of act are recorded."""
+    """The kinds of audited acts."""
 
     AGENT_CREATED = "agent.created"
     AGENT_STARTED = "agent.started"
@@ -39,12 +39,12 @@ class AuditAction(models.TextChoices):
 
 
 class AbstractAuditEvent(models.Model):
-    """One act."""
+    """An audited act."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     at = models.DateTimeField(auto_now_add=True)
     action = models.CharField(max_length=40, choices=AuditAction)
-    #: Who did it: `user:NAME`, `agent:ID`, `cli:NAME`, `system:PART`.
+    #: The actor: `user:NAME`, `agent:ID`, `cli:NAME`, `system:PART`.
     actor = models.CharField(max_length=200)
     message = models.TextField()
     detail = models.JSONField(default=dict)
@@ -60,7 +60,7 @@ class AuditEvent(AbstractAuditEvent, TenantModel):
     """An act in one tenant. The serving roles may add and read, nothing else."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
-    # It adds the looks that people from outside the tenant take into it.
+    # It adds the visits of people from outside the tenant.
     ops_privileges: ClassVar[str] = "SELECT, INSERT"
 
     #: The agent concerned, if any; no reference, because the record outlives the agent.

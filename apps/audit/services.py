@@ -1,4 +1,4 @@
-"""Recording acts."""
+"""Record acts in the audit log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.tenants.scope import OPS, current_tenant, ops_scope
 
-#: How the message of a look across tenants begins that finds one thing by its name or id.
+#: The first word of the message of a view of all tenants that looks up one name or id.
 LOOKING_FOR = "finding"
 
 
@@ -25,7 +25,7 @@ def record(
     agent_id: UUID | None = None,
     detail: dict[str, Any] | None = None,
 ) -> AuditEvent:
-    """Write one act of the current tenant, in the transaction of the act itself."""
+    """Record an act of the current tenant, in the transaction of the act itself."""
     event: AuditEvent = AuditEvent.objects.create(
         tenant_id=current_tenant(),
         action=action,
@@ -40,15 +40,15 @@ def record(
 def record_platform(
     *, action: AuditAction, actor: str, message: str, detail: dict[str, Any] | None = None
 ) -> None:
-    """Write one act on the installation as a whole."""
+    """Record an act on the installation as a whole."""
     PlatformEvent.objects.using(OPS).create(action=action, actor=actor, message=message, detail=detail or {})
 
 
 def record_look(*, tenant_id: UUID, actor: str, message: str, detail: dict[str, Any]) -> None:
-    """Write that somebody from outside looks into a tenant: for the installation, and for the tenant to read."""
+    """Record a visit from outside a tenant, for the installation and for the tenant."""
     action = AuditAction.CROSS_TENANT_VIEW
     event = AuditEvent(tenant_id=tenant_id, action=action, actor=actor, message=message, detail=detail)
-    # Through the operations role, whatever tenant the running code works for.
+    # Through the operations role, whatever the current tenant is.
     rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)
     with transaction.atomic(using=OPS):
         record_platform(action=action, actor=actor, message=message, detail=detail)

@@ -1,4 +1,4 @@
-"""Who asks, in which tenant, and as what: read from the request, where `TenantMiddleware` put it."""
+"""Read tenant, role and person from a request, where `TenantMiddleware` put them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from apps.tenants.services import Access
 
 
 def access_of(request: HttpRequest) -> Access | None:
-    """Return the tenant that the request works in and the role there; none when there is no tenant."""
+    """Return the request's tenant and role; None without a tenant."""
     return cast("Access | None", getattr(request, "access", None))
 
 
 def tenants_of_request(request: HttpRequest) -> list[Access]:
-    """Return the tenants whose member the signed-in person is."""
+    """Return the tenants of the signed-in person."""
     return cast("list[Access]", getattr(request, "tenants", []))
 
 

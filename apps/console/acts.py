@@ -1,4 +1,4 @@
-"""What an operator may do to an agent from a page: each act is one service, possible in some statuses only."""
+"""The acts of operators on agents: each calls one service and is possible in some statuses only."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Act:
     label: str
     icon: str
     service: Callable[..., Any]
-    #: What the page says when it is done.
+    #: The page's message after the act.
     done: str
-    #: Asked before it is done; empty where undoing is as easy.
+    #: The question before the act; empty where undoing is as easy.
     question: str = ""
 
 
-_BEAT_NOW = Act(verb="tick", label="Beat now", icon="ecg_heart", service=_tick, done="will beat at once")
+_RUN_NOW = Act(verb="tick", label="Run now", icon="ecg_heart", service=_tick, done="will beat at once")
 
 ACTS: Mapping[str, Act] = MappingProxyType(
     {
         act.verb: act
         for act in (
-            _BEAT_NOW,
+            _RUN_NOW,
             Act(verb="start", label="Start", icon="play_arrow", service=start_agent, done="is started"),
             Act(verb="resume", label="Resume", icon="play_arrow", service=resume_agent, done="is resumed"),
             Act(verb="wake", label="Wake", icon="light_mode", service=wake_agent, done="is awake"),
@@ -65,14 +65,14 @@ ACTS: Mapping[str, Act] = MappingProxyType(
 
 
 def possible_acts(status: str) -> list[Act]:
-    """Return what can be done to an agent in this status, the likeliest first."""
+    """Return the possible acts in a status, the likeliest first."""
     verbs = [verb for verb in TRANSITIONS[AgentStatus(status)] if verb is not LifecycleVerb.SLEEP]
-    beat = [_BEAT_NOW] if status == AgentStatus.ACTIVE else []
+    beat = [_RUN_NOW] if status == AgentStatus.ACTIVE else []
     return [*beat, *(ACTS[verb.value] for verb in verbs)]
 
 
 def carry_out(*, verb: str, agent_id: UUID, actor: str) -> Act:
-    """Do it. Raises NotFound for an unknown act or agent, TransitionIllegal where its status forbids it."""
+    """Carry out an act. Raises NotFound for an unknown act or agent, TransitionIllegal where the status forbids the act."""
     act = ACTS.get(verb)
     if act is None:
         raise NotFound(f"there is no act {verb!r}; there is: {', '.join(ACTS)}")

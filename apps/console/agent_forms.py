@@ -1,4 +1,4 @@
-"""Forms that make an agent, and end one for good."""
+"""Forms that create and destroy agents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from arbor.errors import AlreadyExists, Invalid, TransitionIllegal
 
 
 class NewAgentForm(forms.Form):
-    """What a new agent is made of."""
+    """The form of a new agent."""
 
     name = forms.CharField(max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget())
     template = forms.ChoiceField(

@@ -1,32 +1,32 @@
-"""What wants a person's attention."""
+"""Alarms about the fleet and maintenance."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from apps.console.pages.fleet import Fleet
+from apps.console.pages.fleet import FleetPage
 from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
 from arbor.memory.health import State
 
-#: Overdue by more than this means that nobody claims.
+#: A schedule overdue for longer means that no worker claims agents.
 OVERDUE_AFTER = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
-    """Something that wants a person's attention."""
+    """A problem that needs a person."""
 
     look: str
     title: str
     text: str
-    #: What to type.
+    #: The command that helps.
     commands: tuple[str, ...] = ()
 
 
-def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
-    """Return what is wrong with the fleet, by what its page has read anyway."""
+def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
+    """Return the alarms of a fleet, from the data of its page."""
     alarms = []
     kinds = {process.kind for process in fleet.processes}
     if "worker" not in kinds:
@@ -94,7 +94,7 @@ def alarms_of(fleet: Fleet, *, now: datetime) -> list[Alarm]:
 
 
 def alarms_of_maintenance(health: Health) -> list[Alarm]:
-    """Return where maintenance is behind: figures of the whole installation, for those who run it."""
+    """Return the alarms of maintenance, from figures of the whole installation, for its operators."""
     return [
         Alarm(
             look="bad" if state is State.CRITICAL else "warn",

@@ -1,4 +1,4 @@
-"""Django's names for this app and for the admin that it shapes."""
+"""The configurations of the app `console` and of its admin site."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig

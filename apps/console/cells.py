@@ -14,7 +14,7 @@ from django.utils.safestring import SafeString
 
 from arbor.heartbeat.budgets import BudgetKind
 
-#: Which look a status has: good, busy, warning, bad, or calm for all others.
+#: The tone of a status: good, busy, warning, bad, or calm for all others.
 TONES: dict[str, str] = {
     # agents
     "active": "good",
@@ -55,7 +55,7 @@ TONES: dict[str, str] = {
     "denied": "bad",
 }
 
-#: The pages of what a relation can begin or end at (`arbor.memory.relations.NodeKind`).
+#: The pages of the ends of relations (`arbor.memory.relations.NodeKind`).
 NODE_PAGES: dict[str, str] = {
     "memory": "memories_memory",
     "concept": "memories_concept",
@@ -64,7 +64,7 @@ NODE_PAGES: dict[str, str] = {
     "goal": "goals_goal",
 }
 
-#: Whom or what rows name as `KIND:ID` for where they come from: the page, and how it is called.
+#: Page and label of each kind of origin, which rows name as `KIND:ID`.
 ORIGINS: dict[str, tuple[str, str]] = {
     "heartbeat": ("heartbeats_heartbeat", "a heartbeat"),
     "chat": ("contacts_chatsession", "a conversation"),
@@ -89,7 +89,7 @@ def tone(status: str) -> str:
 
 
 def badge(text: str, look: str = "") -> SafeString:
-    """Return a status as a coloured label."""
+    """Return a status as a colored label."""
     return format_html(
         '<span class="ar-badge ar-{}">{}</span>', look or tone(text), str(text).replace("_", " ")
     )
@@ -240,7 +240,7 @@ def listed(texts: Sequence[Any]) -> SafeString:
     """Return texts one below the other; a word where there is none."""
     if not texts:
         return format_html('<span class="ar-subtle">{}</span>', "none")
-    return format_html_join("", "<div>{}</div>", ((each,) for each in texts))
+    return format_html_join("", "<div>{}</div>", ((text,) for text in texts))
 
 
 def block(text: str) -> SafeString:

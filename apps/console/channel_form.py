@@ -19,11 +19,11 @@ _OFFERED = 500
 
 
 class NewChannelForm(forms.Form):
-    """What a new channel is made of."""
+    """The form of a new channel."""
 
     name = forms.CharField(max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget())
     kind = forms.ChoiceField(
-        choices=[(each.value, each.value) for each in ChannelKind if each is not ChannelKind.PEER],
+        choices=[(kind.value, kind.value) for kind in ChannelKind if kind is not ChannelKind.PEER],
         widget=UnfoldAdminSelectWidget(),
     )
     target = forms.CharField(
@@ -34,7 +34,7 @@ class NewChannelForm(forms.Form):
         help_text="An e-mail address or a URL; nothing for the inbox.",
     )
     audience = forms.ChoiceField(
-        choices=[(each.value, each.value) for each in Audience],
+        choices=[(audience.value, audience.value) for audience in Audience],
         widget=UnfoldAdminSelectWidget(),
         help_text="Which messages leave by it: those to the agent's users, or those in public.",
     )

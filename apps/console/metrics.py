@@ -1,4 +1,4 @@
-"""`/metrics`: how the installation is doing, in the format of Prometheus. Figures only, no tenant's data; closed by default."""
+"""Serve `/metrics` in the format of Prometheus: figures of the installation without tenants' data; closed by default."""
 
 from __future__ import annotations
 
@@ -89,16 +89,14 @@ def _of_maintenance(health: Mapping[str, Any]) -> Iterator[Metric]:
         figures,
         "judged",
     )
-    states = {name: State(each["state"]).rank for name, each in figures.items()}
+    states = {name: State(figure["state"]).rank for name, figure in figures.items()}
     yield _by("arbor_maintenance_state", "0: ok, 1: warn, 2: critical.", "figure", states)
     yield _of("arbor_job_seconds", "What a job's last run took.", "job", jobs, "seconds")
     yield _of("arbor_job_done", "What it did, by its own count.", "job", jobs, "done")
     yield _of("arbor_job_failed_steps", "Agents whose step failed in it.", "job", jobs, "failed")
-    ages = {
-        name: each["succeeded_ago_s"] for name, each in jobs.items() if each["succeeded_ago_s"] is not None
-    }
+    ages = {name: job["succeeded_ago_s"] for name, job in jobs.items() if job["succeeded_ago_s"] is not None}
     yield _by("arbor_job_last_success_age_seconds", "Seconds since its last success.", "job", ages)
-    states = {name: State(each["state"]).rank for name, each in jobs.items()}
+    states = {name: State(job["state"]).rank for name, job in jobs.items()}
     yield _by("arbor_job_state", "0: ok, 1: warn, 2: critical.", "job", states)
 
 

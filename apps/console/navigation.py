@@ -1,4 +1,4 @@
-"""The sidebar: what there is to see, by what it is about."""
+"""The sidebar: links to pages, by subject."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
             "items": [
                 _item("Memories", "neurology", "memories_memory_changelist"),
                 _item("Episodes", "auto_stories", "memories_episode_changelist"),
-                _item("Themes", "bubble_chart", "memories_cluster_changelist"),
+                _item("Clusters", "bubble_chart", "memories_cluster_changelist"),
                 _item("Concepts", "account_tree", "memories_concept_changelist"),
                 _item("Relations", "hub", "memories_edge_changelist"),
-                _item("Held things", "hourglass_top", "memories_bufferitem_changelist"),
-                _item("Pieces of code", "code", "memories_codesnippet_changelist"),
+                _item("Buffer items", "hourglass_top", "memories_bufferitem_changelist"),
+                _item("Code snippets", "code", "memories_codesnippet_changelist"),
                 _item("Memories in upkeep", "cleaning_services", "memories_upkeep_changelist"),
                 _item("Minds", "psychology", "memories_mind_changelist"),
             ],
@@ -85,8 +85,8 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Aspects", "fingerprint", "selves_identityaspect_changelist"),
                 _item("Preferences", "tune", "selves_preference_changelist"),
                 _item("Proposals", "ballot", "selves_proposal_changelist"),
-                _item("Changes of self", "difference", "selves_selfchange_changelist"),
-                _item("Pieces of evidence", "balance", "selves_beliefevidence_changelist"),
+                _item("Self history", "difference", "selves_selfchange_changelist"),
+                _item("Evidence", "balance", "selves_beliefevidence_changelist"),
                 _item("Boundaries", "shield", "selves_boundary_changelist"),
                 _item("Experiences", "school", "selves_experience_changelist"),
                 _item("Peers", "group", "selves_peermodel_changelist"),
@@ -106,7 +106,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Heartbeat schedules", "schedule", "heartbeats_heartbeatschedule_changelist"),
                 _item("Model calls", "forum", "heartbeats_externalcall_changelist"),
                 _item("Ledger entries", "payments", "heartbeats_ledgerentry_changelist"),
-                _item("Days of usage", "speed", "heartbeats_dailyusage_changelist"),
+                _item("Daily usage", "speed", "heartbeats_dailyusage_changelist"),
                 _item("Policies", "tune", "agents_agentpolicy_changelist"),
                 _item("Processes", "dns", "heartbeats_process_changelist", _in_tenant_or_above),
             ],

@@ -1,4 +1,4 @@
-"""What relations begin and end at, by name: one query, however many there are."""
+"""Name the ends of relations by one query."""
 
 from __future__ import annotations
 

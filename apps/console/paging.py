@@ -1,4 +1,4 @@
-"""Pages of rows of tables of any size: what is shown is counted, never the whole."""
+"""Page through tables of any size with a limited count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values as they were stored, read whatever an older or newer Arbor put there."""
+"""Read stored JSON leniently, because an older or newer Arbor may have written it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 def dicts_in(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a list; whatever else is there is left out."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def text_of(value: Any) -> str:

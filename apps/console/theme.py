@@ -1,4 +1,4 @@
-"""How Unfold is dressed: `config.settings` takes this as `UNFOLD`."""
+"""The appearance of Unfold: the setting `UNFOLD` of `config.settings`."""
 
 from __future__ import annotations
 

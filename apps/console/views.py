@@ -1,4 +1,4 @@
-"""What is posted from the console's pages: another tenant, a visit, an act upon an agent."""
+"""Handle forms of the console's pages: choose a tenant, visit a tenant, act on an agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from arbor.errors import Invalid, NotFound, PermissionDenied
 def choose_tenant(request: HttpRequest) -> HttpResponse:
     """Work in another of one's own tenants from now on. One that is not one's own is not there."""
     wanted = request.POST.get("tenant", "")
-    if all(str(each.tenant_id) != wanted for each in tenants_of_request(request)):
+    if all(str(access.tenant_id) != wanted for access in tenants_of_request(request)):
         raise NotFound("you are not a member of a tenant with that id")
     end_visit(session=request.session)
     request.session[SESSION_KEY] = wanted

@@ -1,4 +1,4 @@
-"""How somebody who runs the installation looks into a tenant that is not theirs: with a reason, for a while, on record."""
+"""Visits of the installation's operators to other tenants: with a reason, for a limited time, audited."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS
 from arbor.errors import Invalid, NotFound
 
-#: Then the reason must be given again.
+#: The duration of a visit.
 VISIT_LASTS = timedelta(hours=1)
 REASON_LENGTH = 300
 

@@ -1,4 +1,4 @@
-"""Django's name for this app."""
+"""The configuration of the app `contacts`."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""How agents and people reach each other: channels, what goes out, and conversations."""
+"""Channels, outbox messages and conversations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.ids import uuid7
 
 
 class Channel(TenantModel):
-    """A way by which messages of a tenant's agents leave."""
+    """A delivery route for messages of a tenant's agents."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     #: Whose messages; empty: those of all agents of the tenant that have none of their own for this audience.
@@ -25,7 +25,7 @@ class Channel(TenantModel):
     audience = models.CharField(max_length=8, choices=[(a.value, a.value) for a in Audience])
     #: An e-mail address or a URL; empty for the inbox.
     target = models.CharField(max_length=500, blank=True)
-    #: What signs a webhook's requests, sealed under the master key: {v, ct, iv, tag}.
+    #: The key that signs a webhook's requests, sealed under the master key: {v, ct, iv, tag}.
     sealed_secret = models.JSONField(default=dict)
     enabled = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -39,14 +39,14 @@ class Channel(TenantModel):
 
 
 class OutboxMessage(TenantModel):
-    """A message an agent decided to send, written in the transaction of its decision and delivered afterwards."""
+    """A message that an agent decided to send, stored in the transaction of the decision and delivered afterwards."""
 
-    #: The sweep looks for what is due in all tenants.
+    #: The sweep finds due messages in all tenants.
     ops_privileges: ClassVar[str] = "SELECT, UPDATE"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="outbox")
-    #: The heartbeat that decided it.
+    #: The heartbeat that decided to send the message.
     heartbeat_id = models.UUIDField(null=True)
     channel = TenantForeignKey(Channel, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     #: The channel as it was then: the inbox has no row of its own.
@@ -60,16 +60,16 @@ class OutboxMessage(TenantModel):
     status = models.CharField(
         max_length=9, choices=[(s.value, s.value) for s in DeliveryStatus], default=DeliveryStatus.PENDING
     )
-    #: How often a worker took it; never counted anew, for the number tells one worker's try from another's.
+    #: Attempts so far; never reset, because the number identifies a worker's attempt.
     attempts = models.PositiveSmallIntegerField(default=0)
-    #: Tries that were over when a person last had it tried again; those after count against what is allowed.
+    #: Attempts before a person's last retry; only later ones count against the limit.
     tries_before = models.PositiveSmallIntegerField(default=0, db_default=0)
-    #: When it may be tried next.
+    #: The time of the next attempt.
     due_at = models.DateTimeField()
-    #: Until when the worker that delivers it is believed in; while it waits, the hint to the workers.
+    #: The lease of the worker that delivers the message; of a waiting message, of its published hint.
     lease_until = models.DateTimeField(null=True)
     last_error = models.TextField(blank=True)
-    #: When it was decided, by the beat's clock.
+    #: The time of the decision, by the heartbeat's clock.
     created_at = models.DateTimeField(default=timezone.now)
     sent_at = models.DateTimeField(null=True)
     #: When a person read it in the inbox.
@@ -104,12 +104,12 @@ class OutboxMessage(TenantModel):
 
     @property
     def tries(self) -> int:
-        """Return how often it was tried since a person last had it tried again, or since it was written."""
+        """Return the number of attempts since a person's last retry, or since the beginning."""
         return int(self.attempts - self.tries_before)
 
 
 class ChatSession(TenantModel):
-    """A conversation between a person and an agent. It is no heartbeat; the agent's timer pauses while it is open."""
+    """A conversation between a person and an agent. The agent's timer pauses while it is open."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="conversations")
@@ -118,7 +118,7 @@ class ChatSession(TenantModel):
     started_at = models.DateTimeField()
     last_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
-    #: How much it mattered, 0 to 1; set at the end.
+    #: The significance, 0 to 1; set at the end.
     significance = models.FloatField(null=True)
 
     class Meta(TenantModel.Meta):
@@ -142,10 +142,10 @@ class ChatMessage(TenantModel):
     session = TenantForeignKey(ChatSession, related_name="messages")
     speaker = models.CharField(max_length=8, choices=[(s.value, s.value) for s in Speaker])
     content = models.TextField()
-    #: Of the agent's turns: `provider/model`, what was recalled for it [{id, score}], tokens.
+    #: Of the agent's turns: `provider/model`, recalled memories [{id, score}], tokens.
     model = models.CharField(max_length=200, blank=True)
     detail = models.JSONField(default=dict)
-    #: Why there is no reply.
+    #: The reason why there is no reply.
     error = models.TextField(blank=True)
     at = models.DateTimeField()
 

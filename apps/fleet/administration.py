@@ -1,4 +1,4 @@
-"""What is done to the installation as a whole: tenants, accounts and memberships, each act on record."""
+"""Administer the installation: tenants, accounts and memberships, each act audited."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ def open_tenant(*, slug: str, name: str, actor: str) -> Tenant:
 
 
 def suspend_tenant(*, slug: str, actor: str) -> Tenant:
-    """Let nothing of a tenant run; its data stays. Raises NotFound."""
+    """Suspend a tenant; its data stays. Raises NotFound."""
     return _set_status(slug, TenantStatus.SUSPENDED, f"suspended tenant {slug}", actor)
 
 
 def resume_tenant(*, slug: str, actor: str) -> Tenant:
-    """Let a suspended tenant run again. Raises NotFound."""
+    """Resume a suspended tenant. Raises NotFound."""
     return _set_status(slug, TenantStatus.ACTIVE, f"resumed tenant {slug}", actor)
 
 
-#: What a tenant's limits may be at most: the columns hold no more.
+#: The largest limits of a tenant, by the size of the columns.
 _MOST = {"daily_beats": 2**31 - 1, "daily_tokens": 10**15, "daily_usd": 10**8 - 1}
 _WORDS = {"daily_beats": "heartbeats", "daily_tokens": "tokens", "daily_usd": "US dollars"}
 
 
 def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor: str) -> Tenant:
-    """Change what a tenant's agents may use in a day (UTC) together; None is no limit. Whom it no longer halts goes on.
+    """Change a tenant's daily limits (UTC); None is no limit. Agents that were halted by an old limit go on.
 
-    `limits` are daily_beats, daily_tokens, daily_usd; one that is not named stays. Raises NotFound, Invalid.
+    `limits` are daily_beats, daily_tokens, daily_usd; unnamed ones stay. Raises NotFound, Invalid.
     """
     for name, limit in limits.items():
         if name not in _MOST:
@@ -80,7 +80,7 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
 
 
 def admit_member(*, slug: str, username: str, role: Role, actor: str) -> Membership:
-    """Give an account a role in a tenant, or another than it has. Raises NotFound for either."""
+    """Give an account a role in a tenant, or change its role. Raises NotFound for either."""
     tenant = tenant_by_slug(slug)
     user = User.objects.using(OPS).filter(username=username).first()
     if user is None:
@@ -99,7 +99,7 @@ def admit_member(*, slug: str, username: str, role: Role, actor: str) -> Members
 
 
 def create_account(*, username: str, password: str, actor: str, superuser: bool = False) -> User:
-    """Create an account that may sign in to the console; what it may do in a tenant is its membership there.
+    """Create an account that may sign in to the console; its memberships decide its rights in tenants.
 
     A superuser runs the installation as a whole. Raises Invalid for the name or a password that is too easy to guess,
     AlreadyExists.

@@ -19,16 +19,16 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
 from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
 
-#: How much of the message that is answered is quoted above the answer, in characters.
+#: Characters of the answered message that are quoted above the answer.
 QUOTED_LENGTH = 400
 
 
 @transaction.atomic
 def tell_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None = None) -> Percept:
-    """Leave a message that the agent sees at its next heartbeat, which is brought forward to now.
+    """Store a message as a percept of the agent, and bring its next heartbeat forward to now.
 
-    An agent that fell asleep wakes; one that does not beat otherwise keeps it until it does. `message_id` is the agent's
-    own message that is answered. Raises NotFound, Invalid.
+    A dormant agent wakes; a paused or stopped one gets the message when it resumes. `message_id` is the agent's
+    own message that this one answers. Raises NotFound, Invalid.
     """
     text = text.strip()
     if not text:
@@ -67,7 +67,7 @@ def tell_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None
 
 @transaction.atomic
 def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
-    """Answer a message: its agent is told the answer, with the beginning of what it answers. It counts as read.
+    """Answer an agent's message, quoting its beginning, and mark the message as read.
 
     Raises NotFound, Invalid.
     """

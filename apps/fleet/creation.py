@@ -1,4 +1,4 @@
-"""Making an agent: all of it, or nothing."""
+"""Create an agent with all its rows in one transaction."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def create_agent(
     model: str = "",
     master_key: bytes | None = None,
 ) -> Agent:
-    """Create an agent of the current tenant from a template; it does not beat before it is started.
+    """Create an agent of the current tenant from a template; it has no heartbeats before it is started.
 
-    Without an interval, the template's or the installation's; without a model (`provider/model`) likewise. What it knows
-    from the start is found by its words at once, and by its meaning when upkeep has embedded it.
+    Interval and model (`provider/model`) default to the template's, then the installation's. The agent's first memories
+    are found by words at once, and by meaning when maintenance has embedded them.
 
     Raises NotFound for the template, AlreadyExists for the name, Invalid, TransitionIllegal where the tenant is
     suspended, and ConfigurationInvalid without a master key.
@@ -135,7 +135,7 @@ def _agent(name: str, template: FoundTemplate, handle: str, pair: KeyPair) -> Ag
 
 
 def _give_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[str, ...]:
-    """Write what the agent has in mind, wants, knows and takes itself to be; return what was shortened."""
+    """Store the agent's first working memory, goals, memories and self; return the beginnings of shortened texts."""
     mind = first_mind(template.spec, now=now)
     own = {"agent_id": str(agent.id), "name": agent.name, "started_at": now}
     AgentState.objects.create(
@@ -145,7 +145,7 @@ def _give_mind(agent: Agent, template: FoundTemplate, now: datetime) -> tuple[st
     )
     backlog = lock_backlog(agent.id, now=now)
     for goal in first_goals(template.spec):
-        # The first three find room among the active ones; the backlog queues the rest.
+        # The first three goals become active; the backlog queues the rest.
         backlog.add(
             NewGoalRequest(
                 title=goal.heading,

@@ -1,4 +1,4 @@
-"""Starting, holding and ending an agent's life, by a person's hand."""
+"""Start, pause, resume, stop, wake and destroy agents."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _ACTS: dict[LifecycleVerb, tuple[AuditAction, str]] = {
     LifecycleVerb.WAKE: (AuditAction.AGENT_RESUMED, "woke"),
 }
 
-#: What a suspended tenant's agents wait for. Those asleep may be woken: whoever is told something is.
+#: Verbs that a suspended tenant refuses. Waking is possible: a message wakes an agent.
 _BEATING = frozenset({LifecycleVerb.START, LifecycleVerb.RESUME})
 
 
 def start_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """Let a new or stopped agent beat. Raises NotFound, TransitionIllegal."""
+    """Start a new or stopped agent. Raises NotFound, TransitionIllegal."""
     return _change(agent_id, LifecycleVerb.START, actor)
 
 
 def pause_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """Hold an agent's heartbeats; one that runs goes on to its end. Raises NotFound, TransitionIllegal."""
+    """Pause an agent; a running heartbeat goes on to its end. Raises NotFound, TransitionIllegal."""
     return _change(agent_id, LifecycleVerb.PAUSE, actor)
 
 
@@ -46,17 +46,17 @@ def resume_agent(*, agent_id: UUID, actor: str) -> Agent:
 
 
 def stop_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """End an agent's life, reversibly; all it was is kept. Raises NotFound, TransitionIllegal."""
+    """Stop an agent, reversibly; its data stays. Raises NotFound, TransitionIllegal."""
     return _change(agent_id, LifecycleVerb.STOP, actor)
 
 
 def sleep_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """Put an agent to sleep until it is woken, or told something. Raises NotFound, TransitionIllegal."""
+    """Make an agent dormant until it is woken, or gets a message. Raises NotFound, TransitionIllegal."""
     return _change(agent_id, LifecycleVerb.SLEEP, actor)
 
 
 def wake_agent(*, agent_id: UUID, actor: str) -> Agent:
-    """End an agent's sleep; its count of unusable replies begins anew. Raises NotFound, TransitionIllegal."""
+    """Wake a dormant agent and reset its count of unusable replies. Raises NotFound, TransitionIllegal."""
     with transaction.atomic():
         agent = _change(agent_id, LifecycleVerb.WAKE, actor)
         AgentState.objects.filter(agent_id=agent_id).update(nops=0)
@@ -65,9 +65,9 @@ def wake_agent(*, agent_id: UUID, actor: str) -> Agent:
 
 @transaction.atomic
 def destroy_agent(*, agent_id: UUID, confirm: str, actor: str) -> dict[str, int]:
-    """Delete an agent and all that is its own; `confirm` is its name. Return how many rows went, by kind.
+    """Delete an agent with all its rows; `confirm` is its name. Return the number of deleted rows by kind.
 
-    The record of its acts stays. Raises NotFound, and Invalid when the name is not the agent's.
+    Its audit log stays. Raises NotFound, and Invalid when the name is not the agent's.
     """
     agent = lock_agent(agent_id)
     if confirm != agent.name:
@@ -109,9 +109,9 @@ def _change(agent_id: UUID, verb: LifecycleVerb, actor: str) -> Agent:
 
 
 def lock_agent(agent_id: UUID) -> Agent:
-    """Lock the agent, or raise NotFound; first its schedule, as a heartbeat does, so that neither waits for the other in a circle.
+    """Lock the agent's schedule, then the agent, in the order of heartbeats, to avoid deadlocks; raise NotFound.
 
-    A heartbeat that ends at this moment then sees the new status, and leaves the schedule as that wants it.
+    A heartbeat that ends at this moment then sees the new status, and leaves the schedule as it is.
     """
     list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("epoch"))
     agent: Agent | None = Agent.objects.select_for_update(no_key=True).filter(id=agent_id).first()

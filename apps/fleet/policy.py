@@ -1,4 +1,4 @@
-"""How an agent may live: its policy, read and changed by a person; without a row, the defaults."""
+"""Read and change an agent's policy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.turns import MAX_TURNS
 from arbor.models.handles import Handle
 
-#: What a policy says, in the order in which it is shown.
+#: The fields of a policy, in the order in which they are shown.
 FIELDS = (
     "budget",
     "allowance",
@@ -38,16 +38,16 @@ FIELDS = (
     "daily_usd",
     "follow_ups",
 )
-#: Those of them that limit a day.
+#: The daily limits.
 LIMITS = ("daily_beats", "daily_tokens", "daily_usd")
-#: Above this a limit is none; leave it out instead.
+#: The largest limit of beats or tokens.
 MOST = 10**15
 MOST_USD = Decimal(10**8)
 MOST_ALLOWANCE = 256
 
 
 def policy_of(agent_id: UUID) -> AgentPolicy:
-    """Return an agent's policy; one with the defaults, which is not stored, where it has none. Raises NotFound."""
+    """Return an agent's policy, or an unsaved one with the defaults. Raises NotFound."""
     agent = agent_by_id(agent_id)
     found: AgentPolicy | None = AgentPolicy.objects.filter(agent_id=agent_id).first()
     return found or AgentPolicy(tenant_id=current_tenant(), agent=agent)
@@ -55,11 +55,11 @@ def policy_of(agent_id: UUID) -> AgentPolicy:
 
 @transaction.atomic
 def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> AgentPolicy:
-    """Change what an agent's policy says, under names of `FIELDS`; None takes a limit away.
+    """Change fields of an agent's policy by names of `FIELDS`; None removes a limit.
 
-    An agent that a limit has halted goes on when it is raised.
+    An agent that a limit has halted goes on when the limit is raised.
 
-    Raises NotFound, and Invalid that says what would be right.
+    Raises NotFound, Invalid.
     """
     unknown = [name for name in changes if name not in FIELDS]
     if unknown:

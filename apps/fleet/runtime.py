@@ -1,4 +1,4 @@
-"""The runtime of agents for programs that embed Arbor: `arbor.runtime.AgentRuntime`, by the services that exist."""
+"""Implement `arbor.runtime.AgentRuntime`, for programs that embed Arbor, by the services of all apps."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from arbor.ids import read_id
 from arbor.runtime import AgentRef, Cycle, GoalStack, LoadedAgent, NewGoal, Peer, Tick
 from arbor.selves.trust import trust
 
-#: By which verb an agent comes to a status from another; the others are not a caller's to bring about.
+#: The services that lead from one status to another; other changes are refused.
 _VERBS: Mapping[tuple[AgentStatus, AgentStatus], Callable[..., Agent]] = MappingProxyType(
     {
         (AgentStatus.CREATED, AgentStatus.ACTIVE): start_agent,
@@ -58,7 +58,7 @@ _VERBS: Mapping[tuple[AgentStatus, AgentStatus], Callable[..., Agent]] = Mapping
 
 
 class Runtime:
-    """The agents of one tenant. `actor` is who the record of acts names."""
+    """The runtime of one tenant. `actor` is the name in the audit log."""
 
     def __init__(self, *, tenant_id: UUID, actor: str) -> None:
         self._tenant_id = tenant_id
@@ -93,16 +93,16 @@ class Runtime:
         return made
 
     def tick(self, agent: AgentRef) -> Tick:
-        """Let it beat once, here and now."""
+        """Run one heartbeat in this process."""
         return beat_once(agent_id=self._id(agent), tenant_id=self._tenant_id)
 
     def allocate_ticks(self, agent: AgentRef, ticks: int) -> int:
-        """Give it a cycle's ticks in place of what was left of the last one."""
+        """Set an agent's ticks to those of a new cycle."""
         with tenant_transaction(self._tenant_id):
             return allocate(agent_id=self._find(agent).id, ticks=ticks, actor=self._actor)
 
     def run_cycle(self, agent: AgentRef, tick_budget: int | None = None) -> Cycle:
-        """Let it beat until its ticks are used up or nothing is left to do."""
+        """Run heartbeats until the ticks are used up or nothing is left to do."""
         agent_id = self._id(agent)
         if tick_budget is not None:
             with tenant_transaction(self._tenant_id):
@@ -110,12 +110,12 @@ class Runtime:
         return run_ticks(agent_id=agent_id, tenant_id=self._tenant_id)
 
     def status(self, agent: AgentRef) -> AgentStatus:
-        """Return its status."""
+        """Return an agent's status."""
         with tenant_transaction(self._tenant_id):
             return AgentStatus(self._find(agent).status)
 
     def set_status(self, agent: AgentRef, status: AgentStatus) -> AgentStatus:
-        """Bring it to that status, by the one verb that leads there."""
+        """Bring an agent to a status by the one verb that leads there."""
         wanted = _known(AgentStatus, status, "status")
         with tenant_transaction(self._tenant_id):
             found = self._find(agent)
@@ -129,7 +129,7 @@ class Runtime:
             return AgentStatus(verb(agent_id=found.id, actor=self._actor).status)
 
     def inject_goal(self, agent: AgentRef, goal: NewGoal) -> UUID:
-        """Give it a goal."""
+        """Add a goal to an agent."""
         with tenant_transaction(self._tenant_id):
             agent_id = self._find(agent).id
             try:
@@ -150,7 +150,7 @@ class Runtime:
         return goal_id
 
     def goals(self, agent: AgentRef) -> GoalStack:
-        """Return its open goals."""
+        """Return an agent's open goals."""
         with tenant_transaction(self._tenant_id):
             found = self._find(agent)
             genome = genome_of(found)
@@ -164,7 +164,7 @@ class Runtime:
         )
 
     def active_plan(self, agent: AgentRef) -> PlanView | None:
-        """Return the plan it carries out for its most important goal that has one."""
+        """Return the active plan of the agent's most important goal that has one."""
         order = {goal.id: place for place, goal in enumerate(self.goals(agent).all)}
         with tenant_transaction(self._tenant_id):
             plans = [
@@ -173,7 +173,7 @@ class Runtime:
         return min(plans, key=lambda plan: order.get(plan.goal_id, len(order)), default=None)
 
     def peer_model(self, agent: AgentRef, peer: AgentRef) -> Peer | None:
-        """Return what it thinks of another agent, or of a person by name."""
+        """Return an agent's model of another agent, or of a person by name."""
         with tenant_transaction(self._tenant_id):
             agent_id = self._find(agent).id
             found = _peer(agent_id, peer)
@@ -199,7 +199,7 @@ class Runtime:
         )
 
     def flush_memory(self, agent: AgentRef, working_memory: WorkingMemory | None = None) -> int:
-        """Store its working memory, as given or as it stands, and return its size in bytes."""
+        """Store an agent's working memory, as given or unchanged, and return its size in bytes."""
         with tenant_transaction(self._tenant_id):
             found = self._find(agent)
             # First the schedule, then the state: the order in which a heartbeat locks them.
@@ -218,12 +218,12 @@ class Runtime:
         return len(text.encode())
 
     def load(self, agent: AgentRef) -> LoadedAgent:
-        """Return its full state."""
+        """Return an agent's full state."""
         with tenant_transaction(self._tenant_id):
             return load_agent(agent if isinstance(agent, UUID) else self._find(agent).id)
 
     def nop_count(self, agent: AgentRef) -> int:
-        """Return how many heartbeats in a row brought no usable reply."""
+        """Return the number of heartbeats in a row without a usable reply."""
         with tenant_transaction(self._tenant_id):
             agent_id = self._find(agent).id
             count: int = AgentState.objects.values_list("nops", flat=True).get(agent_id=agent_id)
@@ -257,7 +257,7 @@ class Runtime:
 
 
 def _known[S: StrEnum](kind: type[S], value: str, what: str) -> S:
-    """Return a member that was given as itself or as its text; raises Invalid."""
+    """Return the enum member of a value or text; raises Invalid."""
     try:
         return kind(value)
     except ValueError:
@@ -265,9 +265,9 @@ def _known[S: StrEnum](kind: type[S], value: str, what: str) -> S:
 
 
 def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
-    """Return an agent's model of another: by either id, or by name; of names that differ by case only, the exact one.
+    """Find an agent's model of a peer by either id, or by name; of names that differ by case only, the exact one.
 
-    Raises Invalid for a name that stands for several.
+    Raises Invalid for an ambiguous name.
     """
     models = PeerModel.objects.filter(agent_id=agent_id)
     peer_id = read_id(peer)
@@ -275,13 +275,13 @@ def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
     if found is not None or isinstance(peer, UUID) or "\0" in peer:
         return found
     wanted = peer.strip()
-    # An id first: a name is whatever somebody gives as his.
+    # Ids go first, because a peer may choose any name.
     by_id: PeerModel | None = models.filter(peer__public_id=wanted).first()
     if by_id is not None:
         return by_id
     named = list(models.filter(name__iexact=wanted).order_by("name"))
-    exact = [each for each in named if each.name == wanted]
+    exact = [peer_model for peer_model in named if peer_model.name == wanted]
     if len(named) > 1 and not exact:
-        names = ", ".join(repr(each.name) for each in named)
+        names = ", ".join(repr(peer_model.name) for peer_model in named)
         raise Invalid(f"{peer!r} stands for several peers: give one of the names {names}, or an id")
     return next(iter(exact or named), None)

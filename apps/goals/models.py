@@ -1,4 +1,4 @@
-"""What an agent wants, how far it has come, and the steps it has committed to."""
+"""Goals with notes, plans, intents, linked memories and satisfactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from arbor.ids import uuid7
 
 
 class Goal(TenantModel):
-    """Something an agent wants, in a state of the backlog."""
+    """A goal of an agent, in a state of the backlog."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="goals")
@@ -25,7 +25,7 @@ class Goal(TenantModel):
         "self", deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="children"
     )
     title = models.CharField(max_length=300)
-    #: What done looks like.
+    #: The criterion of completion.
     description = models.TextField(blank=True)
     state = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalState])
     layer = models.CharField(max_length=16, choices=[(s.value, s.value) for s in GoalLayer])
@@ -40,12 +40,12 @@ class Goal(TenantModel):
     )
     #: How the agent feels about it, -1 to 1.
     emotional_valence = models.FloatField(default=0.0, db_default=0.0)
-    #: What reaching it is expected to be worth, 0 to 1; empty: by its source.
+    #: The expected reward, 0 to 1; empty: by the source.
     expected_reward = models.FloatField(null=True, blank=True)
     #: Heartbeats spent on it.
     effort = models.PositiveIntegerField(default=0, db_default=0)
     deadline = models.DateTimeField(null=True, blank=True)
-    #: The heartbeat that took it up, if one did, and the rule that made it (`arbor.goals.injection.Rule`), if one did.
+    #: The heartbeat, and the rule (`arbor.goals.injection.Rule`), that created the goal, if any.
     heartbeat_id = models.UUIDField(null=True, blank=True)
     rule = models.CharField(max_length=12, blank=True, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -82,12 +82,12 @@ class Goal(TenantModel):
 
 
 class ProgressNote(TenantModel):
-    """One note on how a goal is going."""
+    """A note on a goal's progress."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     goal = TenantForeignKey(Goal, related_name="notes")
     text = models.TextField()
-    #: The heartbeat that wrote it, if one did.
+    #: The heartbeat that wrote the note, if any.
     heartbeat_id = models.UUIDField(null=True)
     at = models.DateTimeField(auto_now_add=True)
 
@@ -107,14 +107,14 @@ class Plan(TenantModel):
     status = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in PlanStatus], default=PlanStatus.ACTIVE
     )
-    #: What it needs that is not the agent's own: [text].
+    #: Dependencies on others: [text].
     dependencies = models.JSONField(default=list)
     #: In heartbeats and in energy.
     estimated_ticks = models.PositiveIntegerField(null=True)
     estimated_cost = models.FloatField(null=True)
     #: 0 to 1, higher is riskier.
     risk = models.FloatField(null=True)
-    #: Why it was given up.
+    #: The reason of abandonment.
     reason = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
@@ -139,14 +139,14 @@ class Plan(TenantModel):
 
 
 class PlanStep(TenantModel):
-    """One step of a plan; when its turn comes, it is committed as an intent."""
+    """A step of a plan, committed as an intent in its turn."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     plan = TenantForeignKey(Plan, related_name="steps")
     position = models.PositiveSmallIntegerField()
     action = models.CharField(max_length=40)
     description = models.TextField()
-    #: What must be so before, and what should be so after.
+    #: The state before, and the state after the step.
     precondition = models.TextField(blank=True)
     postcondition = models.TextField(blank=True)
     estimated_ticks = models.PositiveIntegerField(null=True)
@@ -171,7 +171,7 @@ class Intent(TenantModel):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="intents")
     goal = TenantForeignKey(Goal, related_name="intents")
-    #: The step of a plan that it is, if it is one.
+    #: The step of a plan that the intent commits to, if any.
     step = TenantForeignKey(
         PlanStep, deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="intents"
     )
@@ -182,10 +182,10 @@ class Intent(TenantModel):
     )
     attempts = models.PositiveSmallIntegerField(default=0)
     last_error = models.TextField(blank=True)
-    #: The heartbeat that executes it, and since when.
+    #: The heartbeat that executes the intent, and the time of the lock.
     locked_by = models.UUIDField(null=True)
     locked_at = models.DateTimeField(null=True)
-    #: Heartbeats spent on it, and how many may be before it is given up (seed 003, 3.10); empty: no limit.
+    #: Heartbeats spent, and their limit (seed 003, 3.10); empty: no limit.
     ticks_used = models.PositiveIntegerField(default=0, db_default=0)
     tick_limit = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -202,7 +202,7 @@ class Intent(TenantModel):
 
 
 class GoalMemoryLink(TenantModel):
-    """What a memory is to a goal."""
+    """A link between a goal and a memory."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     goal = TenantForeignKey(Goal, related_name="links")
@@ -223,7 +223,7 @@ class GoalMemoryLink(TenantModel):
 
 
 class Satisfaction(TenantModel):
-    """What reaching, or giving up, a goal was worth: the reinforcement signal of seed 003, 3.9."""
+    """The satisfaction of a closed goal: the reinforcement signal of seed 003, 3.9."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
@@ -233,7 +233,7 @@ class Satisfaction(TenantModel):
     outcome = models.CharField(max_length=10)
     reward_actual = models.FloatField()
     reward_expected = models.FloatField()
-    #: How it changed how the agent stands with others, -1 to 1.
+    #: The change of the agent's reputation, -1 to 1.
     reputation_delta = models.FloatField(default=0.0)
     #: 0 to 1.
     novelty = models.FloatField()

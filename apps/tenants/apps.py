@@ -1,4 +1,4 @@
-"""The app of tenants, members and the locks between tenants."""
+"""The configuration of the app `tenants`."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from apps.tenants.packing import pack, unpack, unpack_list
 
 
 class OnDelete(StrEnum):
-    """What the database does to a row when the row it refers to goes."""
+    """The effect of a deletion on rows that refer to the deleted row."""
 
     #: The row goes too.
     CASCADE = "CASCADE"

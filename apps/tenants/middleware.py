@@ -1,4 +1,4 @@
-"""A web request runs in one tenant's transaction."""
+"""Run each web request in one tenant's transaction."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.tenants.services import Access, tenants_of
 from arbor.errors import ArborError, NotFound, TenancyError
 
-#: Where the session keeps the tenant that its user works in.
+#: The session's key for the tenant that its user works in.
 SESSION_KEY = "tenant"
-#: Where it keeps the tenant that a superuser looks into without being a member: {tenant, until}.
+#: The session's key for a superuser's visit to a tenant: {tenant, until}.
 VISIT_KEY = "visit"
 
 
@@ -37,7 +37,7 @@ class TenantMiddleware:
         tenants: list[Access] = tenants_of(request.user) if isinstance(request.user, User) else []
         chosen = request.session.get(SESSION_KEY) if tenants else None
         access = _visit(request) or next(
-            (each for each in tenants if str(each.tenant_id) == chosen), tenants[0] if tenants else None
+            (access for access in tenants if str(access.tenant_id) == chosen), tenants[0] if tenants else None
         )
         request.tenants = tenants  # type: ignore[attr-defined]
         request.access = access  # type: ignore[attr-defined]
@@ -50,7 +50,7 @@ class TenantMiddleware:
         return response
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Turn the domain's errors into pages: 404 for what is not there, 403 for what is not allowed, else 409."""
+        """Turn domain errors into pages: 404 for NotFound, 403 for PermissionDenied, else 409."""
         if not isinstance(exception, ArborError):
             return None
         if request.access is not None:  # type: ignore[attr-defined]

@@ -25,7 +25,7 @@ class User(AbstractUser):
 
 
 class TenantStatus(models.TextChoices):
-    """Whether a tenant's agents beat."""
+    """The status of a tenant."""
 
     #: Its agents beat.
     ACTIVE = "active"
@@ -86,7 +86,7 @@ class TenantModel(models.Model):
 
 
 class Role(models.TextChoices):
-    """What a member may do in a tenant; each includes the one before."""
+    """The role of a member; each includes the rights of the one before."""
 
     #: Look.
     VIEWER = "viewer"

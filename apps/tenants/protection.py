@@ -1,4 +1,4 @@
-"""What migrating adds to Django's tables: roles, privileges, row-level security, keys that start with the tenant.
+"""Protect tables after a migration: roles, privileges, row-level security, keys that start with the tenant.
 
 `protect()` says what must be and makes it so; run again it changes nothing. The migrate command calls it, so a model
 with a tenant gets its policy by existing. Until it ran, the serving roles have no privilege on a new table at all.

@@ -1,4 +1,4 @@
-"""Which tenant the running code works for: the first of the two locks (the second is row-level security).
+"""The current tenant of the running code: the first of two locks (the second is row-level security).
 
 The scope is a context variable. The ORM's managers read it (`models.TenantManager`), and the database backend copies
 it into each transaction as it begins (`postgresql.base`), so pooled connections carry nothing from one to the next.

@@ -1,4 +1,4 @@
-"""Tenants and their members: creating them, finding them, and what a member may do."""
+"""Create and find tenants and members."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """A tenant a user may enter, and as what."""
+    """A user's access to a tenant, with the role there."""
 
     tenant_id: UUID
     slug: str

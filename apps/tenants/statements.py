@@ -70,7 +70,7 @@ def _written(value: Any) -> Any:
         types = set(map(type, value))
         if types == _IDS:
             # Without hyphens, which take longer to write than the digits.
-            return f"{{{','.join([each.hex for each in value])}}}"
+            return f"{{{','.join([row_id.hex for row_id in value])}}}"
         if types <= _PLAIN:
             return f"{{{','.join(map(str, value))}}}"
         if bytes in types and types <= _BLOBS:

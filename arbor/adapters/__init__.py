@@ -1,1 +1,1 @@
-"""Where the mind meets the world: each module implements a port, and only here is there a network."""
+"""Adapters: implement the core's ports; the only package that uses the network."""

@@ -1,4 +1,4 @@
-"""Anthropic's models, by the Messages API."""
+"""Call Anthropic's models through the Messages API."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 import httpx
 
 from arbor.adapters.dialect import PROCESS_MEMORY, Dialect, DialectMemory, Form, ask, with_schema
-from arbor.adapters.exchange import Answer, Door
+from arbor.adapters.exchange import Door, HttpReply
 from arbor.adapters.faults import as_count, malformed
 from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
-from arbor.models.ports import ModelReply, ModelRequest, Usage
+from arbor.models.ports import ModelReply, ModelRequest
 from arbor.models.pricing import cost_usd
+from arbor.models.usage import Usage
 
 #: The only version of the protocol in use.
 VERSION = "2023-06-01"
@@ -29,7 +30,7 @@ _FINISH = {"end_turn": "stop", "tool_use": "stop", "stop_sequence": "stop", "max
 
 
 class MessagesModel:
-    """Makes one attempt."""
+    """A model of Anthropic's; each call is one attempt."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class MessagesModel:
         return str(self._handle)
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Answer the request, asking in a weaker form where the server refuses the firmer one."""
+        """Answer the request; fall back to a weaker form when the server refuses the stricter one."""
         started = time.monotonic()
         answer = ask(
             self._client,
@@ -92,7 +93,7 @@ class MessagesModel:
             body["system"] = [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
         return body
 
-    def _reply(self, answer: Answer, *, latency_ms: float) -> ModelReply:
+    def _reply(self, answer: HttpReply, *, latency_ms: float) -> ModelReply:
         body = answer.json()
         blocks = body.get("content") if isinstance(body, dict) else None
         if not isinstance(blocks, list):
@@ -113,7 +114,7 @@ class MessagesModel:
 
 
 def _text(blocks: list[dict[str, Any]]) -> str:
-    """Return the tool's input as JSON, or the text; what the model thought aside is not the reply."""
+    """Return the tool's input as JSON, or the text; thinking blocks are not part of the reply."""
     for block in blocks:
         if block.get("type") == "tool_use":
             return json.dumps(block.get("input"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""From a handle, `provider/model`, to the model that answers."""
+"""Connect a model by its handle, `provider/model`."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _ANTHROPIC = "https://api.anthropic.com"
 
 @dataclass(frozen=True, kw_only=True)
 class _Row:
-    """How one provider is reached."""
+    """The address, key and adapter of one provider."""
 
     make: Callable[..., Model]
-    #: What is asked, below the base URL.
+    #: The path of a request, below the base URL.
     path: str
-    #: Where it is; empty when the credentials do not say.
+    #: The base URL; empty when the credentials have none.
     base_url: Callable[[Credentials], str]
     key: Callable[[Credentials], str]
-    #: Whether it answers without a key, at this base URL.
+    #: Whether the server at this base URL needs no key.
     open: Callable[[Credentials], bool]
-    #: What is missing when it cannot be reached, and what to check when it says no.
+    #: The settings to name when they are missing, and to check when the provider refuses the request.
     settings: str
     auth: Mapping[str, str] | None = None
     headers: Callable[[Credentials], dict[str, str]] = lambda _: {}
@@ -57,7 +57,7 @@ def _openai_headers(credentials: Credentials) -> dict[str, str]:
 
 
 def _openai_options(credentials: Credentials) -> dict[str, Any]:
-    """OpenAI's own newer words; other servers know the older ones."""
+    """Return the option names that OpenAI itself uses now; other servers know the older ones."""
     ours = not credentials.openai_base_url
     return {"limit": "max_completion_tokens", "quiet": True} if ours else {}
 
@@ -142,10 +142,10 @@ def connect_model(
     client: httpx.Client | None = None,
     connections: int = DEFAULT_CONNECTIONS,
 ) -> Model:
-    """Return the model of that handle, retried by `policy` behind its provider's breaker; nothing is asked yet.
+    """Return the model of a handle, retried by `policy` behind its provider's breaker; sends no request.
 
     All models of a process share one HTTP client of `connections` connections, unless `client` is given.
-    Raises ConfigurationInvalid for a handle that is none, or whose provider is not configured.
+    Raises ConfigurationInvalid for an invalid handle, or one whose provider is not configured.
     """
     parsed = Handle.parse(handle)
     row = _ROWS.get(parsed.provider)

@@ -1,4 +1,4 @@
-"""Where the providers are and with what keys: a value that never shows what it holds."""
+"""Addresses and keys of the model providers, in a value that never prints them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arbor.errors import ConfigurationInvalid
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Credentials:
-    """Keys and addresses as the settings of the same names give them; what is empty is not configured."""
+    """Keys and addresses from the settings of the same names; an empty one is not configured."""
 
     openai_api_key: str = ""
     #: With `/v1`, as OpenAI's own libraries take it.
@@ -24,7 +24,7 @@ class Credentials:
     ollama_host: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what could not be sent, before an error far away quotes it."""
+        """Validate keys and addresses here, so that no later error quotes them."""
         for name in (field.name for field in fields(self)):
             value = getattr(self, name)
             if name.endswith("_url") and value and not _is_http_url(value):
@@ -47,7 +47,7 @@ class Credentials:
 
 
 def ollama_base_url(host: str) -> str:
-    """Return the base URL of Ollama's OpenAI-compatible door for an OLLAMA_HOST."""
+    """Return the base URL of Ollama's OpenAI-compatible API for an OLLAMA_HOST."""
     parts = urlsplit(host if "://" in host else f"http://{host or '127.0.0.1'}")
     # 0.0.0.0 is where a server listens; it is reached on loopback.
     name = "127.0.0.1" if parts.hostname in (None, "", "0.0.0.0") else str(parts.hostname)  # noqa: S104

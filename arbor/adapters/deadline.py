@@ -1,7 +1,7 @@
-"""A total deadline for network work: every wait of the socket ends with it, whatever the server does.
+"""A total deadline for network calls: each wait on a socket ends with it, whatever the server does.
 
 A read time-out alone does not bound a call: a server that sends one byte per second never lets it fire.
-Worker threads know no time limit either, so the deadline is held where the waiting is done.
+Worker threads have no time limit either, so the deadline is enforced where the waiting is done.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import httpcore
 
-#: A request is sent in pieces, so that a server that reads slowly meets the deadline too.
+#: A request is sent in chunks, so that the deadline also applies to a server that reads slowly.
 _PIECE_BYTES = 64 * 1024
 
 _ends_at: ContextVar[float | None] = ContextVar("deadline", default=None)
@@ -26,7 +26,7 @@ _ends_at: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Bound all network waits of this thread, inside the block, by a moment `seconds` from now."""
+    """Limit all network waits of this thread inside the block to `seconds` from now."""
     token = _ends_at.set(time.monotonic() + seconds)
     try:
         yield
@@ -35,7 +35,7 @@ def deadline(seconds: float) -> Iterator[None]:
 
 
 def bounded(timeout: float | None, error: type[Exception]) -> float | None:
-    """Return the time-out, or what is left until the deadline if that is less; raise `error` when nothing is."""
+    """Return the time-out or the time left until the deadline, whichever is less; raise `error` when none is left."""
     ends_at = _ends_at.get()
     if ends_at is None:
         return timeout
@@ -71,10 +71,10 @@ class _DeadlineStream(httpcore.NetworkStream):
 
 
 class DeadlineBackend(httpcore.NetworkBackend):
-    """Opens connections whose every wait is bounded by the deadline, the look-up of the name included.
+    """Opens connections whose waits all end with the deadline, the DNS look-up included.
 
-    `permits` tells which IP addresses may be connected to; it is asked about the very address that is used, so a name
-    that leads elsewhere the second time does not pass.
+    `permits` decides which IP addresses may be connected to; it checks the very address that is used, so a name
+    that resolves to another address the second time does not pass.
     """
 
     def __init__(self, permits: Callable[[str], bool] | None = None) -> None:
@@ -108,7 +108,7 @@ class DeadlineBackend(httpcore.NetworkBackend):
 
 
 def _addresses(host: str, port: int, timeout: float | None) -> list[str]:
-    """Look a name up; the system's resolver knows no time-out, so a thread of its own waits for it."""
+    """Resolve a name in a thread of its own, because the system's resolver has no time-out."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a server accepts: found out by asking, remembered for as long as the process lives."""
+"""The request options that a server accepts, learned from its errors and remembered by the process."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.exchange import Answer, Door, post_json
-from arbor.adapters.faults import Fault, error_for, fault_in
+from arbor.adapters.exchange import Door, HttpReply, post_json
+from arbor.adapters.faults import ProviderFault, error_for, fault_in
 
 
 class Form(StrEnum):
-    """How the reply's JSON schema is asked for, from the firmest to the weakest."""
+    """The ways to request a reply by JSON schema, from the strictest to the weakest."""
 
-    #: The server itself holds the reply to the schema.
+    #: The server enforces the schema.
     SCHEMA = "schema"
-    #: The server holds the reply to JSON; the schema stands in the prompt.
+    #: The server enforces JSON; the schema is in the prompt.
     OBJECT = "object"
-    #: The server holds it to nothing; the schema stands in the prompt.
+    #: The server enforces nothing; the schema is in the prompt.
     PLAIN = "plain"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """One way of putting a request."""
+    """The options of one way to send a request."""
 
-    #: The forms still to be used; the first one is.
+    #: The forms that the server may still accept; the first one is in use.
     forms: tuple[Form, ...]
     temperature: bool = True
-    #: Ask a model that thinks aside to think little: a heartbeat's reply holds its thinking.
+    #: Ask a reasoning model to reason little: a heartbeat's reply contains its thinking.
     quiet: bool = False
-    #: The name of the reply's limit.
+    #: The name of the option that limits the reply.
     limit: str = "max_tokens"
 
     @property
     def form(self) -> Form:
-        """The form in use."""
+        """Return the form in use."""
         return self.forms[0]
 
 
@@ -49,7 +49,7 @@ class Dialect:
 _REFUSING = {400, 415, 422, 501}
 #: Words that make it certain, even on a 500 (llama.cpp, when a schema gives no grammar).
 _ABOUT_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar", "structured", "tool")
-#: Words of refusals that no other form mends.
+#: Words of refusals that another form would not avoid.
 _NOT_ABOUT_FORM = (
     "context length",
     "context_length",
@@ -61,10 +61,10 @@ _NOT_ABOUT_FORM = (
 )
 
 
-def weaken(dialect: Dialect, fault: Fault, *, schema: bool) -> Dialect | None:
-    """Return a dialect that asks for less, where the server's answer suggests one; else None.
+def weaken(dialect: Dialect, fault: ProviderFault, *, schema: bool) -> Dialect | None:
+    """Return a dialect that requires less of the server, where its error suggests one; else None.
 
-    `schema` says whether the request has a schema, so that its form can be the trouble.
+    `schema`: the request has a schema, so the form may be what the server refused.
     """
     if fault.status not in _REFUSING and fault.status != 500:
         return None
@@ -83,25 +83,25 @@ def weaken(dialect: Dialect, fault: Fault, *, schema: bool) -> Dialect | None:
 
 
 def with_schema(system: str, schema: Mapping[str, Any]) -> str:
-    """Return the system prompt with the wanted schema at its end, for servers that take none."""
+    """Append the schema to the system prompt, for servers that accept none."""
     wish = f"Reply with one JSON object and nothing else. It must fit this JSON schema:\n{json.dumps(schema)}"
     return f"{system}\n\n{wish}" if system else wish
 
 
 class DialectMemory:
-    """Remembers the dialect that a server took, shared by all threads."""
+    """Stores the dialect that each server accepted, shared by all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[Hashable, Dialect] = {}
 
     def recall(self, key: Hashable, default: Dialect) -> Dialect:
-        """Return the dialect that worked last, or the default."""
+        """Return the dialect that the server accepted last, or the default."""
         with self._lock:
             return self._known.get(key, default)
 
     def keep(self, key: Hashable, dialect: Dialect) -> None:
-        """Remember a dialect that worked."""
+        """Store a dialect that the server accepted."""
         with self._lock:
             self._known[key] = dialect
 
@@ -120,8 +120,8 @@ def ask(
     schema_name: str | None,
     memory: DialectMemory,
     deadline_s: float,
-) -> Answer:
-    """Ask in the firmest dialect that the server takes, and remember it; return its success.
+) -> HttpReply:
+    """Send the request in the strictest dialect that the server accepts, and return the successful response.
 
     `schema_name` is None for a request without a schema. Raises the model's errors.
     """

@@ -1,4 +1,4 @@
-"""From the name in the settings to what embeds."""
+"""Connect an embedder by its name in the settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def connect_embedder(
     url: str = "",
     client: httpx.Client | None = None,
 ) -> Embedder:
-    """Return the embedder of that name: `wordllama`, `openai/<model>` or `tei/<model>`; nothing is asked yet.
+    """Return the embedder of a name: `wordllama`, `openai/<model>` or `tei/<model>`; sends no request.
 
     `url` is the server's address, for OpenAI's protocol with its `/v1`. Raises ConfigurationInvalid.
     """

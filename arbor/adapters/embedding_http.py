@@ -1,4 +1,4 @@
-"""What embedding over HTTP has in common: batches, one total deadline, and failures in our words."""
+"""Embedding over HTTP: batches, one total deadline, and Arbor's errors for every failure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from arbor.errors import EmbeddingFailed, ModelError
 
 #: For a whole call to `embed`, however many batches it takes.
 DEFAULT_DEADLINE_S = 30.0
-#: The beginning of a long text stands for all of it. Common models read 8,191 tokens at the most; 20,000 bytes
+#: Of a long text, only the beginning is embedded. Common models read at most 8,191 tokens; 20,000 bytes
 #: are about 5,000 tokens of English and 7,500 of Chinese.
 MAX_TEXT_BYTES = 20_000
 #: A number in a JSON reply: "-0.012345678901234567, "
@@ -25,7 +25,7 @@ _BYTES_PER_NUMBER = 24
 
 
 class HttpEmbedding:
-    """Embeds by POST: `body` makes the request for a batch, `read` takes the list of vectors out of the reply."""
+    """Embeds by POST: `body` builds the request for a batch, `read` extracts the list of vectors from the reply."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class HttpEmbedding:
         self._deadline_s = deadline_s
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return one row per text, each of length 1. Raises EmbeddingFailed, whatever goes wrong."""
+        """Return one vector of length 1 per text. Raises EmbeddingFailed for every failure."""
         ends_at = time.monotonic() + self._deadline_s
         rows = np.zeros((len(texts), self._dimension), dtype=np.float32)
         for start in range(0, len(texts), self._batch):
@@ -78,6 +78,6 @@ class HttpEmbedding:
 
 
 def _head(text: str) -> str:
-    """Return as much of the text's beginning as a model reads, cut between characters."""
+    """Cut the text to what a model reads, between characters."""
     encoded = text.encode(errors="replace")
     return text if len(encoded) <= MAX_TEXT_BYTES else encoded[:MAX_TEXT_BYTES].decode(errors="ignore")

@@ -1,4 +1,4 @@
-"""One JSON request and its reply: bounded in time and size, its failures in our words, no key in any of them."""
+"""One JSON request and its reply, limited in time and size; errors are Arbor's and never contain a key."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
 
 #: A reply of the largest model stays far below; more than this is a broken server.
 MAX_REPLY_BYTES = 4_000_000
-#: How much of a provider's own words an error message carries.
+#: The longest quotation of a provider's error, in characters.
 MAX_QUOTE = 300
 
-#: What keys look like, in case a provider quotes one that is not ours.
+#: Patterns of keys, in case a provider quotes one that is not Arbor's.
 _KEYS = re.compile(r"(?i)\b(?:sk|pk|key|gsk|or|xai)-[\w*.-]{6,}|\bbearer\s+[\w.*~+/=-]+|\bAIza[\w-]{10,}")
 
 
 class KeyAuth(httpx.Auth):
-    """Puts a key into a header at the last moment, so that nothing else holds it in plain."""
+    """Adds the key as a header when the request is sent, so that no other object contains it in plain."""
 
     def __init__(self, secret: SecretStr, *, header: str = "Authorization", prefix: str = "Bearer ") -> None:
         self.secret = secret
@@ -42,13 +42,13 @@ class KeyAuth(httpx.Auth):
         yield request
 
     def header(self) -> dict[str, str]:
-        """Return the header, the key in plain in it."""
+        """Return the header with the key in plain."""
         return {self._header: f"{self._prefix}{self.secret.get_secret_value()}"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Door:
-    """Where a provider is asked, and with what."""
+    """The address and credentials of a provider's API."""
 
     #: The provider's name, for messages and the breaker.
     provider: str
@@ -60,11 +60,11 @@ class Door:
 
     @property
     def where(self) -> str:
-        """The address without a user and password that may stand in it."""
+        """Return the address without a user and password."""
         return str(httpx.URL(self.url).copy_with(userinfo=b""))
 
     def scrub(self, text: str) -> str:
-        """Return text on one line, without keys, cut to a quotable length."""
+        """Put a text on one line, without keys, cut to the length of a quotation."""
         if self.auth is not None:
             text = text.replace(self.auth.secret.get_secret_value(), "***")
         text = " ".join(_KEYS.sub("***", text).split())
@@ -72,8 +72,8 @@ class Door:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What a server sent back, whole."""
+class HttpReply:
+    """A server's complete response."""
 
     status: int
     headers: httpx.Headers
@@ -93,7 +93,7 @@ class Answer:
             return None
 
 
-def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, deadline_s: float) -> Answer:
+def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, deadline_s: float) -> HttpReply:
     """Send one request and read the whole answer, whatever its status.
 
     Raises ModelTimeout when the deadline passes, ModelUnavailable when the server cannot be reached, breaks
@@ -102,7 +102,7 @@ def post_json(client: httpx.Client, door: Door, body: Mapping[str, Any], *, dead
     started = time.monotonic()
     try:
         with deadline(deadline_s), _sent(client, door, _encoded(body)) as response:
-            return Answer(
+            return HttpReply(
                 status=response.status_code, headers=response.headers, content=_read(response, door)
             )
     except httpx.PoolTimeout as exc:
@@ -138,7 +138,7 @@ def _sent(client: httpx.Client, door: Door, content: bytes) -> AbstractContextMa
 
 @lru_cache(maxsize=64)
 def _parsed(url: str) -> httpx.URL:
-    """Return an address as httpx reads it; providers are few. Raises httpx.InvalidURL."""
+    """Parse an address, cached because providers are few. Raises httpx.InvalidURL."""
     return httpx.URL(url)
 
 

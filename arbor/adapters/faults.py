@@ -1,4 +1,4 @@
-"""What a provider's error answer means, and which error of ours it becomes."""
+"""Translate a provider's error response into one of Arbor's errors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 
-from arbor.adapters.exchange import Answer, Door
+from arbor.adapters.exchange import Door, HttpReply
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from arbor.models.retry import parse_retry_after
 
-#: Codes by which providers say that the content, not the request, is the trouble.
+#: Codes with which providers refuse the content, not the request.
 _REFUSALS = {"content_filter", "content_policy_violation", "responsible_ai_policy_violation"}
-#: A 429 that no waiting mends: the account has no money.
+#: Codes of a 429 that waiting does not end: the account has no money.
 _EXHAUSTED = {"insufficient_quota", "billing_not_active", "billing_hard_limit_reached"}
 #: 4xx that pass by themselves: time-out, conflict, too early.
 _PASSING = {408, 409, 425}
@@ -23,23 +23,23 @@ _TOO_MANY = 429
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
-    """A provider's error answer, in parts that can be looked at."""
+class ProviderFault:
+    """The parts of a provider's error response."""
 
     status: int
     code: str = ""
-    #: The field of the request that it is about, where the provider says so.
+    #: The field of the request that the error is about, where the provider names one.
     param: str = ""
     message: str = ""
 
     @property
     def words(self) -> str:
-        """Everything it says, in lower case, to search in."""
+        """Return all texts of the error in lower case, for searches."""
         return f"{self.code} {self.param} {self.message}".lower()
 
 
-def fault_in(answer: Answer) -> Fault | None:
-    """Return the fault that an answer reports, or None when it is a success."""
+def fault_in(answer: HttpReply) -> ProviderFault | None:
+    """Return the fault that a response reports, or None for a success."""
     if answer.status >= 300:
         return read_fault(answer)
     body = answer.json()
@@ -50,26 +50,26 @@ def fault_in(answer: Answer) -> Fault | None:
     return None
 
 
-def read_fault(answer: Answer) -> Fault:
-    """Read an error answer of any of the shapes in use; what it does not say stays empty.
+def read_fault(answer: HttpReply) -> ProviderFault:
+    """Parse an error response of any of the shapes in use; missing parts stay empty.
 
     The shapes: `{"error": {"message", "code", "type", "param"}}`, `{"error": "text"}`, `{"detail": …}`, text.
     """
     body = answer.json()
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):
-        return Fault(
+        return ProviderFault(
             status=answer.status,
             code=str(error.get("code") or error.get("type") or ""),
             param=str(error.get("param") or ""),
             message=str(error.get("message") or error.get("detail") or ""),
         )
     text = error if isinstance(error, str) else answer.content[:2000].decode("utf-8", errors="replace")
-    return Fault(status=answer.status, message=text)
+    return ProviderFault(status=answer.status, message=text)
 
 
-def error_for(fault: Fault, *, door: Door, model: str, headers: httpx.Headers) -> ModelError:
-    """Return the error that this answer is for us; the provider's own words are scrubbed of keys and cut."""
+def error_for(fault: ProviderFault, *, door: Door, model: str, headers: httpx.Headers) -> ModelError:
+    """Return Arbor's error for a fault; the provider's message is cut and has no keys."""
     said = door.scrub(f"{fault.status} {fault.message or fault.code or _phrase(fault.status)}")
     if fault.code in _REFUSALS:
         return ModelRefused(f"{door.provider} declined the content: {said}")
@@ -87,15 +87,15 @@ def _phrase(status: int) -> str:
 
 
 def _wish(headers: httpx.Headers) -> float | None:
-    """Return how long the provider asks us to wait; some say it in milliseconds, more exactly."""
+    """Return the wait that the provider asks for, in seconds; some give it more exactly, in milliseconds."""
     milliseconds = parse_retry_after(headers.get("retry-after-ms"), now=datetime.now(UTC))
     if milliseconds is not None:
         return milliseconds / 1000
     return parse_retry_after(headers.get("retry-after"), now=datetime.now(UTC))
 
 
-def malformed(door: Door, answer: Answer) -> ModelError:
-    """Return the error for a success that holds no reply: a broken server, or not a model's server at all."""
+def malformed(door: Door, answer: HttpReply) -> ModelError:
+    """Return the error for a success without a reply: the server is broken, or serves no model."""
     quote = door.scrub(answer.content[:2000].decode("utf-8", errors="replace"))
     if answer.json() is None and "json" not in answer.headers.get("content-type", ""):
         return ModelRejected(
@@ -105,5 +105,5 @@ def malformed(door: Door, answer: Answer) -> ModelError:
 
 
 def as_count(value: Any) -> int:
-    """Return a token count; what is no count is 0."""
+    """Return a token count; 0 for a value that is no count."""
     return value if isinstance(value, int) and value > 0 else 0

@@ -1,4 +1,4 @@
-"""Models behind OpenAI's Chat Completions protocol: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others."""
+"""Call models by OpenAI's Chat Completions protocol: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter and others."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any
 import httpx
 
 from arbor.adapters.dialect import PROCESS_MEMORY, Dialect, DialectMemory, Form, ask, with_schema
-from arbor.adapters.exchange import Answer, Door
+from arbor.adapters.exchange import Door, HttpReply
 from arbor.adapters.faults import as_count, malformed
 from arbor.errors import ModelRefused
 from arbor.models.handles import Handle
-from arbor.models.ports import ModelReply, ModelRequest, Usage
+from arbor.models.ports import ModelReply, ModelRequest
 from arbor.models.pricing import cost_usd
+from arbor.models.usage import Usage
 
 _FORMS = (Form.SCHEMA, Form.OBJECT, Form.PLAIN)
 
 
 class ChatCompletionsModel:
-    """Makes one attempt; the JSON schema is asked for as firmly as the server takes it."""
+    """A model behind the protocol; each call is one attempt, with the JSON schema as strict as the server accepts."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class ChatCompletionsModel:
         return str(self._handle)
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Answer the request, asking in a weaker form where the server refuses the firmer one."""
+        """Answer the request; fall back to a weaker form when the server refuses the stricter one."""
         started = time.monotonic()
         answer = ask(
             self._client,
@@ -84,7 +85,7 @@ class ChatCompletionsModel:
         body["messages"] = [{"role": "system", "content": system}, *turns] if system else turns
         return body
 
-    def _reply(self, answer: Answer, *, latency_ms: float) -> ModelReply:
+    def _reply(self, answer: HttpReply, *, latency_ms: float) -> ModelReply:
         body = answer.json()
         choice = _first_choice(body)
         if choice is None:
@@ -107,7 +108,7 @@ class ChatCompletionsModel:
 
 
 def is_closed(schema: Any) -> bool:
-    """Return whether OpenAI's strict mode takes this schema; that of a schema asked for again is remembered.
+    """Return whether OpenAI's strict mode accepts a schema; the result is cached.
 
     Every object must list all its properties as required and allow no others; an object with free keys
     cannot be strict.
@@ -116,7 +117,7 @@ def is_closed(schema: Any) -> bool:
     if known is None or known[0] is not schema:
         if len(_closedness) >= _SCHEMAS_KNOWN:
             _closedness.clear()
-        # With the schema itself, so that no other takes its identity while it stands here.
+        # The entry contains the schema itself, so that no other schema gets its id while the entry exists.
         known = _closedness[id(schema)] = schema, _is_closed(schema)
     return known[1]
 

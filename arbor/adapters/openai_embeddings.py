@@ -1,4 +1,4 @@
-"""Embeddings by OpenAI's protocol: OpenAI, Ollama, vLLM, llama.cpp and others."""
+"""Embed texts by OpenAI's protocol: OpenAI, Ollama, vLLM, llama.cpp and others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZEABLE = "text-embedding-3"
 
 
 class OpenAIEmbedder:
-    """Asks `POST /embeddings`; nothing of the text stays here."""
+    """An embedder behind `POST /embeddings`."""
 
     in_process = False
 
@@ -58,14 +58,14 @@ class OpenAIEmbedder:
 
 
 def _read(body: Any) -> list[Any] | None:
-    """Return the vectors in the order of their texts: servers may answer in another, and say so by `index`."""
+    """Return the vectors in the order of their texts; servers may send another order, with an `index` in each."""
     data = body.get("data") if isinstance(body, dict) else None
-    if not isinstance(data, list) or not all(isinstance(one, dict) and "embedding" in one for one in data):
+    if not isinstance(data, list) or not all(isinstance(item, dict) and "embedding" in item for item in data):
         return None
-    places = [one.get("index", place) for place, one in enumerate(data)]
+    places = [item.get("index", place) for place, item in enumerate(data)]
     if any(not isinstance(place, int) for place in places) or sorted(places) != list(range(len(data))):
         return None
     ordered: list[Any] = [None] * len(data)
-    for place, one in zip(places, data, strict=True):
-        ordered[place] = one["embedding"]
+    for place, item in zip(places, data, strict=True):
+        ordered[place] = item["embedding"]
     return ordered

@@ -1,4 +1,4 @@
-"""What a page says: its main text and title, without markup, menus and scripts."""
+"""Extract a web page's main text and title, without markup, menus and scripts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def is_readable(kind: str) -> bool:
 
 
 def read_page(content: bytes, *, kind: str, charset: str | None) -> tuple[str, str]:
-    """Return title and text of a page; an empty text where it holds none. `charset` is what its server says."""
+    """Return title and text of a page; the text is empty for a page without one. `charset` is the server's."""
     text = _decoded(content, charset)
     if kind not in _MARKED_UP:
         return "", storable(text)
-    # Bytes without a charset are decoded by what the page says of itself.
+    # Bytes without a charset are decoded by the page's own declaration.
     found = _extractor().bare_extraction(
         text if charset else content, include_comments=False, with_metadata=True
     )

@@ -1,4 +1,4 @@
-"""The reflex policy as a model: it answers from the situation itself, at once and for nothing."""
+"""The reflex policy as a model: answers by rule from the situation, at once and free of charge."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from arbor.contacts.chat_reply import reflex_answer
 from arbor.heartbeat.policy import reflex_reply
 from arbor.memory.errands import rule_reply
 from arbor.models.handles import Handle
-from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, Usage
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
+from arbor.models.usage import Usage
 from arbor.web.answers import rule_answer, rule_appraisal
 
 
 class ReflexModel:
-    """Decides by rules: what to do in a heartbeat, what to say in a conversation, what maintenance asks about memories."""
+    """Answers heartbeats, conversations and maintenance calls by rule."""
 
     def __init__(self, handle: Handle) -> None:
         self._handle = handle

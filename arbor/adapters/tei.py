@@ -1,4 +1,4 @@
-"""Embeddings by Hugging Face's Text Embeddings Inference, a server of one's own."""
+"""Embed texts by Hugging Face's Text Embeddings Inference, a self-hosted server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BATCH = 32
 
 
 class TeiEmbedder:
-    """Asks `POST /embed`; texts that are too long for the model are cut by the server."""
+    """An embedder behind `POST /embed`; the server cuts texts that are too long for its model."""
 
     in_process = False
 

@@ -1,6 +1,6 @@
-"""One HTTP client per process for hundreds of waiting threads, with a total deadline on every call.
+"""An HTTP client per process for hundreds of waiting threads, with a total deadline on every call.
 
-Each waiting call holds a connection of its own; those that are done wait on a stack, the warmest on top.
+Each waiting call has a connection of its own; idle connections wait on a stack, the last used on top.
 httpcore's own pool compares all connections with all requests at every step, under one lock, and closes
 idle connections as soon as there are more open than may be idle: fine for ten, not for five hundred.
 """
@@ -22,7 +22,7 @@ import httpx
 
 from arbor.adapters.deadline import DeadlineBackend, bounded
 
-#: Connections that may be open at once; more calls than that wait. A setting where the pool of threads is one.
+#: Connections that may be open at once; further calls wait.
 DEFAULT_CONNECTIONS = 1000
 #: Idle connections kept for each server, and for how long: below the 60 s after which load balancers drop them.
 IDLE_PER_ORIGIN = 64
@@ -71,7 +71,7 @@ def _in_httpx_words() -> Iterator[None]:
 
 
 class _LaneStream(httpx.SyncByteStream):
-    """The body of a reply; closing it calls `done`, once."""
+    """The body of a reply; closing the body calls `done`, once."""
 
     def __init__(self, reply: httpcore.Response, done: Callable[[], None]) -> None:
         self._reply = reply
@@ -83,7 +83,7 @@ class _LaneStream(httpx.SyncByteStream):
             yield from self._reply.iter_stream()
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Return the connection to the pool."""
         if self._open:
             self._open = False
             try:
@@ -95,7 +95,7 @@ class _LaneStream(httpx.SyncByteStream):
 class DeadlineTransport(httpx.BaseTransport):
     """Sends requests, each on a connection of its own ("lane"), within the deadline set around the call.
 
-    With `permits`, to addresses that it permits only, and never by a proxy: that would look names up by itself.
+    With `permits`, only to addresses that it permits, and never through a proxy, which would resolve names itself.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class DeadlineTransport(httpx.BaseTransport):
         self._idle: dict[Origin, list[httpcore.ConnectionPool]] = {}
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request; the connection is lent out until the reply's body is closed."""
+        """Send the request; its connection is in use until the reply's body is closed."""
         origin = (request.url.scheme, request.url.host, request.url.port)
         pool_s = request.extensions.get("timeout", {}).get("pool")
         if not self._places.acquire(timeout=bounded(pool_s, httpx.PoolTimeout)):
@@ -183,9 +183,9 @@ class DeadlineTransport(httpx.BaseTransport):
 
 
 class DirectClient(httpx.Client):
-    """A client of a `DeadlineTransport` that can send a request past what httpx does for browsers.
+    """A client of a `DeadlineTransport` that can send a request without httpx's browser features.
 
-    Cookies, redirects, merged URLs and the flow of authentication take about as long as all else that a call needs.
+    Cookies, redirects, merged URLs and authentication flows take about as long as the rest of a call.
     """
 
     def __init__(self, transport: DeadlineTransport) -> None:
@@ -195,7 +195,7 @@ class DirectClient(httpx.Client):
 
     @contextmanager
     def sent(self, url: httpx.URL, *, headers: Mapping[str, str], content: bytes) -> Iterator[httpx.Response]:
-        """Post the content; the response's body is open within the block. A redirect is a response like any other.
+        """Post the content; the response's body is open within the block. Redirects are not followed.
 
         The URL has no user and password. Raises as httpx does.
         """
@@ -210,7 +210,7 @@ class DirectClient(httpx.Client):
 
 
 def _proxy_for(origin: Origin) -> httpcore.Proxy | None:
-    """Return the proxy that HTTP_PROXY, HTTPS_PROXY and NO_PROXY ask for; this machine itself needs none."""
+    """Return the proxy by HTTP_PROXY, HTTPS_PROXY and NO_PROXY; None for loopback addresses."""
     scheme, host, _ = origin
     url = urllib.request.getproxies().get(scheme)
     if url is None or _is_loopback(host) or urllib.request.proxy_bypass(host):

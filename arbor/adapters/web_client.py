@@ -1,4 +1,4 @@
-"""What fetching and searching have in common: a bounded GET without cookies, its failures in our words."""
+"""A GET without cookies, limited in time and size, whose failures are Arbor's errors."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from arbor.adapters.transport import TIMEOUT, DeadlineTransport
 from arbor.errors import WebFailed, WebRefused
 
 USER_AGENT = "Arbor/0.1 (autonomous agent)"
-#: Connections that one process may have open to the web, and idle ones that it keeps for each server: pages are many,
+#: Open connections of one process to the web, and idle ones for each server: pages are many,
 #: and seldom two of one place.
 _CONNECTIONS = 64
 _IDLE = 2
 
 
 def web_client(*, permits: Callable[[str], bool] | None = None) -> httpx.Client:
-    """Return a client that keeps no cookies and follows no redirects; it connects to permitted addresses only."""
+    """Return a client without cookies and redirects that connects to permitted addresses only."""
     return httpx.Client(
         transport=DeadlineTransport(connections=_CONNECTIONS, idle_per_origin=_IDLE, permits=permits),
         timeout=TIMEOUT,
@@ -34,7 +34,7 @@ def web_client(*, permits: Callable[[str], bool] | None = None) -> httpx.Client:
 def asked(
     client: httpx.Client, url: httpx.URL, *, where: str, accept: str, deadline_s: float
 ) -> Iterator[httpx.Response]:
-    """Open a GET within the deadline; `where` names it in messages. Raises WebFailed for whatever the network does."""
+    """Send a GET within the deadline; `where` names the address in messages. Raises WebFailed for network errors."""
     headers = {"User-Agent": USER_AGENT, "Accept": accept, "Accept-Encoding": "identity"}
     try:
         with deadline(deadline_s), client.stream("GET", url, headers=headers) as response:
@@ -48,9 +48,9 @@ def asked(
 
 
 def body_of(response: httpx.Response, *, where: str, most: int) -> bytes:
-    """Return the body, read piece by piece. Raises WebFailed for one that is compressed or larger than `most` bytes."""
+    """Read the body in chunks. Raises WebFailed for one that is compressed or larger than `most` bytes."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        # A few bytes could become very many.
+        # A few compressed bytes could expand to very many.
         raise WebFailed(f"{where} sent a compressed page, which was not asked for")
     announced = response.headers.get("content-length", "")
     parts: list[bytes] = []

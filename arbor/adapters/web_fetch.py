@@ -1,4 +1,4 @@
-"""Pages over HTTP: from allowed domains at public addresses only, bounded in redirects, size, time and type."""
+"""Fetch web pages from allowed domains at public addresses, limited in redirects, size, time and type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class WebFetch:
-    """Reads pages. `permits` tells which IP addresses it may connect to; it is asked about the very one it uses."""
+    """Fetches pages; `permits` checks the very IP address that is connected to."""
 
     def __init__(
         self, *, allow: AllowList, page_bytes: int, permits: Callable[[str], bool] = is_public
@@ -30,7 +30,7 @@ class WebFetch:
         self._client = web_client(permits=permits)
 
     def fetch(self, url: str, *, deadline_s: float) -> Page:
-        """Return the page; each redirect is checked like the address itself. Raises WebFailed, saying why not."""
+        """Fetch a page; each redirect is checked like the address itself. Raises WebFailed with the reason."""
         ends = time.monotonic() + deadline_s
         for _ in range(MOST_REDIRECTS + 1):
             came = self._ask(self._checked(url), deadline_s=max(ends - time.monotonic(), 0.001))
@@ -59,7 +59,7 @@ class WebFetch:
         return parsed.copy_with(fragment=None)
 
     def _ask(self, url: httpx.URL, *, deadline_s: float) -> Page | str:
-        """Return the page, or the address that it redirects to."""
+        """Return the page, or the address of its redirect."""
         where = _shown(str(url))
         with asked(self._client, url, where=where, accept=_ACCEPT, deadline_s=deadline_s) as response:
             if response.status_code in _REDIRECTS and response.headers.get("location"):
@@ -87,5 +87,5 @@ def _type_of(response: httpx.Response) -> tuple[str, str | None]:
 
 
 def _shown(url: str) -> str:
-    """Return an address for a message: without its query, which may be secret, and not too long."""
+    """Shorten an address for a message, without its query, which may be secret."""
     return url.partition("?")[0].partition("#")[0][:200]

@@ -1,4 +1,4 @@
-"""Web search by a SearXNG-compatible server: the operator's own, so neither allow-list nor public address is asked."""
+"""Search the web through a SearXNG-compatible server. The server is the operator's, so no allow-list applies."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _URL_LENGTH = 2_000
 
 
 class SearxngSearch:
-    """Asks `URL/search?q=…&format=json`."""
+    """A search behind `URL/search?q=…&format=json`."""
 
     def __init__(self, url: str) -> None:
-        """Raises ConfigurationInvalid for an address that is none."""
+        """Raise ConfigurationInvalid for an invalid address."""
         try:
             base = httpx.URL(url)
         except httpx.InvalidURL as error:
@@ -54,7 +54,7 @@ class SearxngSearch:
             results = json.loads(content)["results"]
         except (ValueError, KeyError, TypeError) as error:
             raise WebFailed(f"{where} did not answer with JSON that has results") from error
-        found = [read for each in results if (read := _read(each))] if isinstance(results, list) else []
+        found = [read for result in results if (read := _read(result))] if isinstance(results, list) else []
         return found[:limit]
 
     def close(self) -> None:

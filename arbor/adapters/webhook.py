@@ -1,4 +1,4 @@
-"""Messages to webhooks: one signed JSON request, confirmed by any 2xx, to public addresses only."""
+"""Deliver messages to webhooks: one signed JSON request, confirmed by any 2xx, to public addresses only."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from arbor.contacts.signing import SIGNATURE_HEADER, signature
 from arbor.errors import DeliveryFailed, Invalid
 from arbor.web.addresses import is_public
 
-#: The whole request, the look-up of the name and the answer's head included.
+#: For the whole request, the DNS look-up and the response's headers included.
 DEADLINE_S = 15.0
 KEY_HEADER = "Idempotency-Key"
-#: Stands for what of a URL is not shown.
+#: Replaces the hidden parts of a URL.
 HIDDEN = "…"
-#: Its receiver is gone and wants no more (RFC 9110, 15.5.11); every other answer may be another tomorrow.
+#: The receiver is gone for good (RFC 9110, 15.5.11); every other status may change.
 _GONE = 410
 
 
 def check_url(url: str, *, allow_http: bool) -> None:
-    """Raise Invalid unless the URL is one that a webhook can have: absolute, https (or http, if allowed), no user in it.
+    """Raise Invalid unless a webhook can have the URL: absolute, https (or http, if allowed), no user in it.
 
-    The error shows no more of it than `shown_url` does: it comes to stand in records and prompts.
+    The error shows no more of the URL than `shown_url` does, because records and prompts contain the error.
     """
     schemes = ("https", "http") if allow_http else ("https",)
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
-        # What the library says of it quotes it.
+        # The library's own message quotes the URL.
         raise Invalid("a webhook's URL must be one, such as https://example.org/hook") from error
     if parsed.scheme not in schemes or not parsed.host:
         raise Invalid(
-            f"a webhook's URL begins with {' or '.join(f'{each}://' for each in schemes)} and a host, got {shown_url(url)!r}"
+            f"a webhook's URL begins with {' or '.join(f'{scheme}://' for scheme in schemes)} and a host, got {shown_url(url)!r}"
             + ("" if allow_http else "; ARBOR_WEBHOOK_ALLOW_HTTP=true allows http")
         )
     if parsed.userinfo:
@@ -48,7 +48,7 @@ def check_url(url: str, *, allow_http: bool) -> None:
 
 
 def shown_url(url: str) -> str:
-    """Return a URL as it may be shown: scheme, host and port. Path and query may hold what only the receiver knows."""
+    """Return scheme, host and port of a URL; path and query may be secret."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL:
@@ -60,7 +60,7 @@ def shown_url(url: str) -> str:
 
 
 class Webhook:
-    """Posts messages. `allow_private` lets it reach addresses that are not public, such as this machine's."""
+    """Posts messages. `allow_private` permits addresses that are not public, such as this machine's."""
 
     def __init__(
         self, *, allow_http: bool = False, allow_private: bool = False, deadline_s: float = DEADLINE_S
@@ -70,9 +70,9 @@ class Webhook:
         self._deadline_s = deadline_s
 
     def carry(self, message: Outgoing) -> None:
-        """Post the message; return once its receiver has answered 2xx. Redirects are not followed.
+        """Post the message; return when its receiver answered 2xx. Redirects are not followed.
 
-        Raises DeliveryFailed, in words that hold neither the path nor the query of the URL, which may be secret.
+        Raises DeliveryFailed; its message contains neither path nor query of the URL, which may be secret.
         """
         try:
             check_url(message.target, allow_http=self._allow_http)
@@ -104,7 +104,7 @@ class Webhook:
 
 
 def body_of(message: Outgoing) -> bytes:
-    """Return the request's body: JSON of id, agent, audience, subject, content, heartbeat and at."""
+    """Build the request's body: JSON of id, agent, audience, subject, content, heartbeat and at."""
     body = {
         "id": message.id,
         "agent": message.agent,

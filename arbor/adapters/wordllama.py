@@ -1,4 +1,4 @@
-"""Embeddings computed here, from weights that come with a package: no network, no key, no GPU."""
+"""Embed texts in this process by a package's weights, without network, key or GPU."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _loading = threading.Lock()
 
 
 class WordLlamaEmbedder:
-    """The mean of a text's token vectors, cut down from a large model's: 10,000 turns of talk a second.
+    """Embeds a text as the mean of its token vectors, about 10,000 short texts a second.
 
-    Loaded when it is first asked, once per process (0.4 s, 60 MB); threads share it.
+    The weights are loaded at the first call, once per process (0.4 s, 60 MB); threads share them.
     """
 
     in_process = True
@@ -42,7 +42,7 @@ class WordLlamaEmbedder:
         self.dimension = dimension
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Return one row per text, shape (len(texts), dimension), each of length 1.
+        """Embed texts: shape (len(texts), dimension), each row of length 1.
 
         Raises EmbeddingFailed for a text without any token, or when the package's weights are missing.
         """
@@ -88,7 +88,7 @@ def _load() -> _StaticModel:
 
 
 def _portions(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the texts in portions of bounded size, each with the place of its first."""
+    """Yield the texts in batches of limited size, each with the position of its first text."""
     start, size = 0, 0
     for end, text in enumerate(texts):
         if size and size + len(text) > _POOLED_CHARACTERS:
@@ -100,15 +100,15 @@ def _portions(texts: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _pool(llama: _StaticModel, texts: list[str]) -> npt.NDArray[np.float32]:
-    """Return the sum of each text's token vectors; only its direction will count."""
+    """Return the sum of each text's token vectors; only its direction matters."""
     try:
         encoded = llama.tokenizer.encode_batch_fast(texts, add_special_tokens=False)
     except (TypeError, ValueError) as exc:
         raise EmbeddingFailed("the text is not valid Unicode (half a surrogate pair?)") from exc
     pooled = np.empty((len(texts), llama.embedding.shape[1]), dtype=np.float32)
     # One text after the other: its tokens' vectors stay in the processor's cache, which is eight times as fast.
-    for row, one in zip(pooled, encoded, strict=True):
-        np.add.reduce(llama.embedding[np.asarray(one.ids, dtype=np.int64)], axis=0, out=row)
-    if empty := [number for number, one in enumerate(encoded, start=1) if not one.ids]:
+    for row, encoding in zip(pooled, encoded, strict=True):
+        np.add.reduce(llama.embedding[np.asarray(encoding.ids, dtype=np.int64)], axis=0, out=row)
+    if empty := [number for number, encoding in enumerate(encoded, start=1) if not encoding.ids]:
         raise EmbeddingFailed(f"text {empty[0]} of {len(texts)} has nothing to embed")
     return pooled

@@ -1,4 +1,4 @@
-"""What a new agent has in mind, wants, knows and takes itself to be: read from its template."""
+"""The initial working memory, goals, memories, beliefs and aspects of a new agent, from its template."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought,
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief
 
-#: What a goal that came with the template springs from: our choice. Most of it is what the agent was made for.
+#: The source of a template's goal, by its type. Most goals are what the agent was made for.
 SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
     {
         GoalType.ACHIEVE: GoalSource.ROLE,
@@ -28,30 +28,30 @@ SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
     }
 )
 
-#: What an agent is born with does not fade, and matters more than a passing remark: our choice.
+#: Initial memories do not fade, and matter more than a passing remark.
 INNATE_DECAY_RATE = 0.0
 KNOWLEDGE_IMPORTANCE = 0.6
 VALUE_IMPORTANCE = 0.8
-#: What a template says of the self is what the agent was made as: it is sure of it, and not easily talked out of it.
+#: A template's beliefs and aspects are certain and stable: the agent was made so.
 INNATE_CONFIDENCE = 0.9
 INNATE_STABILITY = 0.8
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mind:
-    """A working memory, and what had to be shortened to fit into it (the beginning of each)."""
+class WorkingMemoryDraft:
+    """A working memory, and the beginnings of texts that were shortened to fit into it."""
 
     working_memory: WorkingMemory
     shortened: tuple[str, ...] = ()
 
 
-def first_mind(spec: TemplateSpec, *, now: datetime) -> Mind:
-    """Return what a new agent of this template thinks and wonders about."""
+def first_mind(spec: TemplateSpec, *, now: datetime) -> WorkingMemoryDraft:
+    """Build the working memory of a new agent: its first thoughts and interests."""
     thoughts = [clip(text, THOUGHT_LENGTH) for text in spec.initial_thoughts]
     interests = [clip(text, LINE_LENGTH) for text in spec.initial_interests]
     given = (*spec.initial_thoughts, *spec.initial_interests)
     kept = (*thoughts, *interests)
-    return Mind(
+    return WorkingMemoryDraft(
         working_memory=WorkingMemory(
             thoughts=[Thought(text=text, at=now) for text in thoughts], curiosity=interests
         ),
@@ -60,12 +60,12 @@ def first_mind(spec: TemplateSpec, *, now: datetime) -> Mind:
 
 
 def first_goals(spec: TemplateSpec) -> tuple[InitialGoal, ...]:
-    """Return the template's goals, most important first, else as they stand in it."""
+    """Return the template's goals, most important first, equal ones in the template's order."""
     return tuple(sorted(spec.initial_goals, key=lambda goal: -goal.priority))
 
 
 def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...]:
-    """Return what a new agent of this template knows and holds dear, as semantic memories."""
+    """Return a new agent's knowledge and values as semantic memories."""
     source = f"template:{spec.name}"
     knowledge = [
         NewMemory(
@@ -95,7 +95,7 @@ def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...
 
 
 def first_beliefs(spec: TemplateSpec) -> tuple[NewBelief, ...]:
-    """Return what a new agent of this template believes: its values."""
+    """Return a new agent's beliefs: its values."""
     return tuple(
         NewBelief(
             statement=value,
@@ -109,7 +109,7 @@ def first_beliefs(spec: TemplateSpec) -> tuple[NewBelief, ...]:
 
 
 def first_aspects(spec: TemplateSpec) -> tuple[NewAspect, ...]:
-    """Return who a new agent of this template takes itself to be; what is too long for an aspect is shortened."""
+    """Return a new agent's aspects; texts too long for an aspect are shortened."""
     said = {
         AspectKind.SELF_CONCEPT: spec.character.nature,
         AspectKind.PURPOSE: spec.character.role,

@@ -1,11 +1,11 @@
-"""The grammar of `arbor://` URIs, which name what an agent may be allowed to do.
+"""The grammar of `arbor://` URIs, which name capabilities.
 
     uri     := "arbor://" ( "**" | domain "/" ( wildcard | operation *( "/" segment ) [ "/" wildcard ] ) )
     domain, operation := [a-z][a-z0-9_]*
     wildcard := "*" (one segment) | "**" (any number of segments)
 
-A URI in a template is a request, never a grant. A prefix that nothing answers to is refused, so that a misspelt
-request is heard about when the template is read and not when the agent is denied.
+A URI in a template is a request, never a grant. An unknown prefix is refused, so that a misspelt
+request fails when the template is read and not when the agent is denied.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WILDCARDS = ("*", "**")
 MAX_URI_LENGTH = 500
 
 #: Domains and their operations (the origin's canonical list, and what the built-in templates ask for);
-#: "*" stands for any operation.
+#: "*" means any operation.
 KNOWN_PREFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "actions": ("execute",),
@@ -61,7 +61,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 @dataclass(frozen=True, kw_only=True)
 class CapabilityUri:
-    """A URI that keeps the grammar: its segments in order, and the wildcard it ends in, or an empty text."""
+    """A valid URI: its segments in order, and its final wildcard or an empty text."""
 
     segments: tuple[str, ...]
     wildcard: str
@@ -71,7 +71,7 @@ class CapabilityUri:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a URI; one trailing slash is dropped. Raises CapabilityInvalid, saying what would be right."""
+        """Parse a URI; one trailing slash is dropped. Raises CapabilityInvalid."""
         if not text.startswith(SCHEME):
             raise CapabilityInvalid(f"a capability begins with {SCHEME}, got {text[:80]!r}")
         if len(text) > MAX_URI_LENGTH:
@@ -92,13 +92,13 @@ def _check_segment(uri: str, segment: str) -> None:
         raise CapabilityInvalid(f"{uri!r}: a wildcard is a whole segment, * or **, and only the last one")
     if segment in {".", ".."}:
         raise CapabilityInvalid(f"{uri!r}: a segment cannot be {segment!r}; write the path it leads to")
-    # An encoded or backslashed path could become ".." further on, so neither is let in.
+    # An encoded or backslashed path could become ".." later, so both are refused.
     if any(char in "%\\" or char.isspace() or not char.isprintable() for char in segment):
         raise CapabilityInvalid(f"{uri!r}: a segment has no white space, control character, % or backslash")
 
 
 def _check_prefix(uri: str, parts: list[str], wildcard: str) -> None:
-    """Hold domain and operation to their form and to the list of known ones."""
+    """Check domain and operation against their form and the list of known ones."""
     for name in parts[:2]:
         if not _NAME.fullmatch(name):
             raise CapabilityInvalid(

@@ -1,4 +1,4 @@
-"""Who an agent is, and how that is said to a language model."""
+"""An agent's character, and its rendering as a system prompt."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class KnowledgeItem(BaseModel):
 
 
 class RelationshipStyle(BaseModel):
-    """How an agent is with others."""
+    """An agent's manner with others."""
 
     model_config = FROZEN
 
@@ -55,7 +55,7 @@ class RelationshipStyle(BaseModel):
 
 
 class Character(BaseModel):
-    """A personality: what does not change from heartbeat to heartbeat."""
+    """A personality, the same at every heartbeat."""
 
     model_config = FROZEN
 
@@ -80,7 +80,7 @@ class Character(BaseModel):
 def to_system_prompt(
     character: Character, *, name: str | None = None, genome: AgentGenome | None = None
 ) -> str:
-    """Render a character as the system prompt of its agent: the same input gives the same bytes.
+    """Render a character as its agent's system prompt; equal input gives equal bytes.
 
     `name` is the individual's own name, where it is not the character's. Sections without content are omitted.
     """

@@ -1,7 +1,7 @@
-"""A Markdown file with YAML front matter, read so that every fault can say on which line it stands.
+"""Parse a Markdown file with YAML front matter, with the line of every fault.
 
-The file may come from anybody, so it is read with care: plain YAML values only, no anchors (they can multiply without
-end), a limit on size and depth, and no character that a database or a prompt could not carry.
+The file is untrusted: plain YAML values only, no anchors (they can multiply without
+end), limited size and depth, and no character that a database or a prompt cannot contain.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ FENCE = "---"
 _CODE_FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 _HEADING = re.compile(r"#{1,2}\s+(.*?)[\s#]*")
 
-#: Where a value stands in the front matter: keys, and places in lists.
+#: The path of a value in the front matter: keys, and positions in lists.
 type Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
-    """What is wrong, and where: the line in the file (None: the file as a whole) and the name of the place."""
+class TemplateFault:
+    """An error in a file: its message, line (None: the whole file) and the path of the value."""
 
     message: str
     line: int | None = None
@@ -42,7 +42,7 @@ class Fault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class TemplateSection:
     """A part of the body under a heading of level 1 or 2."""
 
     heading: str
@@ -52,22 +52,22 @@ class Section:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """Front matter, the line of each of its values, the body's sections, and what could not be read."""
+    """A parsed file: front matter, the line of each of its values, sections of the body, and faults."""
 
     front: dict[str, Any]
     lines: Mapping[Path, int]
-    sections: tuple[Section, ...]
-    faults: tuple[Fault, ...]
+    sections: tuple[TemplateSection, ...]
+    faults: tuple[TemplateFault, ...]
 
 
 def read_document(text: str) -> Document:
-    """Read a file; whatever is wrong is in `faults`, and the rest is read all the same."""
+    """Parse a file; errors are in `faults`, and the rest is parsed all the same."""
     faults = list(_unreadable(text))
     rows = text.removeprefix("\ufeff").replace("\r\n", "\n").split("\n")
     closing = next((at for at, row in enumerate(rows) if at and row.rstrip() == FENCE), None)
     if not faults and (not rows or rows[0].rstrip() != FENCE or closing is None):
         faults.append(
-            Fault(
+            TemplateFault(
                 line=1,
                 message=f"the file begins with YAML front matter between two lines of {FENCE}; found none",
             )
@@ -81,20 +81,22 @@ def read_document(text: str) -> Document:
 
 
 def path_text(path: Path, *, inside: bool = False) -> str:
-    """Write a path as a reader of YAML would: `character.traits[2].intensity`; `inside`: to follow another."""
+    """Format a path like `character.traits[2].intensity`; `inside`: as the continuation of another path."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text if inside else text.removeprefix(".")
 
 
-def _unreadable(text: str) -> Iterator[Fault]:
+def _unreadable(text: str) -> Iterator[TemplateFault]:
     if len(text) > MAX_DOCUMENT_LENGTH:
-        yield Fault(message=f"a template has at most {MAX_DOCUMENT_LENGTH:,} characters, got {len(text):,}")
+        yield TemplateFault(
+            message=f"a template has at most {MAX_DOCUMENT_LENGTH:,} characters, got {len(text):,}"
+        )
     elif fault := _uncarriable(text):
-        yield Fault(message=fault)
+        yield TemplateFault(message=fault)
 
 
 def _uncarriable(text: str) -> str | None:
-    """Say why a text could not be stored or sent; None if it can."""
+    """Return why a text cannot be stored or sent; None if it can."""
     if "\x00" in text:
         return "holds a NUL character, which no database text can hold; remove it"
     if any("\ud800" <= char <= "\udfff" for char in text):
@@ -102,42 +104,52 @@ def _uncarriable(text: str) -> str | None:
     return None
 
 
-def _read_front_matter(text: str, *, first_line: int) -> tuple[dict[str, Any], dict[Path, int], list[Fault]]:
+def _read_front_matter(
+    text: str, *, first_line: int
+) -> tuple[dict[str, Any], dict[Path, int], list[TemplateFault]]:
     try:
         if refusal := _refuse_structure(text, first_line):
             return {}, {}, [refusal]
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         if node is None:
-            return {}, {}, [Fault(line=first_line, message="the front matter is empty")]
+            return {}, {}, [TemplateFault(line=first_line, message="the front matter is empty")]
         front = yaml.constructor.SafeConstructor().construct_document(node)
     except yaml.MarkedYAMLError as exc:
         line = exc.problem_mark.line + first_line if exc.problem_mark else None
         return (
             {},
             {},
-            [Fault(line=line, message=f"the front matter is not valid YAML: {exc.problem or exc.context}")],
+            [
+                TemplateFault(
+                    line=line, message=f"the front matter is not valid YAML: {exc.problem or exc.context}"
+                )
+            ],
         )
     # The constructors of dates and numbers raise ValueError for a 13th month or a number of 5,000 digits.
     except (yaml.YAMLError, ValueError) as exc:
-        return {}, {}, [Fault(line=first_line, message=f"the front matter is not valid YAML: {exc}")]
+        return {}, {}, [TemplateFault(line=first_line, message=f"the front matter is not valid YAML: {exc}")]
     if not isinstance(front, dict):
-        return {}, {}, [Fault(line=first_line, message="the front matter must be a list of `key: value`")]
+        return (
+            {},
+            {},
+            [TemplateFault(line=first_line, message="the front matter must be a list of `key: value`")],
+        )
     lines: dict[Path, int] = {}
     faults = list(_walk(node, (), first_line, lines))
     faults += [
-        Fault(line=line_of(lines, path), place=path_text(path), message=message)
+        TemplateFault(line=line_of(lines, path), place=path_text(path), message=message)
         for path, message in _foreign(front)
     ]
     return front, lines, faults
 
 
-def _refuse_structure(text: str, first_line: int) -> Fault | None:
-    """Look for what must not even be composed: anchors, and nesting that would exhaust the stack."""
+def _refuse_structure(text: str, first_line: int) -> TemplateFault | None:
+    """Find anchors, and nesting that would exhaust the stack, before the YAML is composed."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = first_line + (event.start_mark.line if event.start_mark else 0)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            return Fault(
+            return TemplateFault(
                 line=line,
                 message="anchors and aliases (& and *) are not allowed; quote a text that begins so",
             )
@@ -146,12 +158,12 @@ def _refuse_structure(text: str, first_line: int) -> Fault | None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            return Fault(line=line, message=f"values are nested more than {MAX_DEPTH} deep")
+            return TemplateFault(line=line, message=f"values are nested more than {MAX_DEPTH} deep")
     return None
 
 
-def _walk(node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]) -> Iterator[Fault]:
-    """Note the line of every value; a key given twice is a fault, since YAML would keep the last in silence."""
+def _walk(node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]) -> Iterator[TemplateFault]:
+    """Record the line of every value; a repeated key is a fault, since YAML would silently use the last."""
     lines[path] = node.start_mark.line + first_line
     if isinstance(node, yaml.SequenceNode):
         for at, item in enumerate(node.value):
@@ -163,11 +175,13 @@ def _walk(node: yaml.Node, path: Path, first_line: int, lines: dict[Path, int]) 
             yield from _walk(value, below, first_line, lines)
             lines[below] = key.start_mark.line + first_line
             if twice:
-                yield Fault(line=lines[below], place=path_text(below), message="is given twice; keep one")
+                yield TemplateFault(
+                    line=lines[below], place=path_text(below), message="is given twice; keep one"
+                )
 
 
 def _foreign(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Find what YAML can say and JSON cannot: the template is stored as JSON."""
+    """Find values that JSON cannot represent: the template is stored as JSON."""
     if isinstance(value, list):
         for at, item in enumerate(value):
             yield from _foreign(item, (*path, at))
@@ -186,12 +200,14 @@ def _foreign(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
-    """Return the line of a value, or of the nearest thing around it that has one."""
+    """Return the line of a value, or of its nearest parent that has one."""
     return next((lines[path[:end]] for end in range(len(path), -1, -1) if path[:end] in lines), None)
 
 
-def _read_sections(rows: list[str], *, first_line: int) -> tuple[tuple[Section, ...], list[Fault]]:
-    """Cut the body at its headings of level 1 and 2; a # inside a code block is no heading."""
+def _read_sections(
+    rows: list[str], *, first_line: int
+) -> tuple[tuple[TemplateSection, ...], list[TemplateFault]]:
+    """Split the body at its headings of level 1 and 2; a # inside a code block is no heading."""
     starts: list[tuple[int, str]] = []
     code = ""
     for at, row in enumerate(rows):
@@ -205,17 +221,21 @@ def _read_sections(rows: list[str], *, first_line: int) -> tuple[tuple[Section, 
     faults = []
     if code:
         faults.append(
-            Fault(line=first_line + len(rows) - 1, message=f"a code block is not closed: {code} is missing")
+            TemplateFault(
+                line=first_line + len(rows) - 1, message=f"a code block is not closed: {code} is missing"
+            )
         )
     before = rows[: starts[0][0]] if starts else rows
     stray = next((at for at, row in enumerate(before) if row.strip()), None)
     if stray is not None:
         faults.append(
-            Fault(line=first_line + stray, message="text before the first section; put it under a heading")
+            TemplateFault(
+                line=first_line + stray, message="text before the first section; put it under a heading"
+            )
         )
     bounds = pairwise([*(at for at, _ in starts), len(rows)])
     sections = tuple(
-        Section(heading=heading, line=first_line + at, text="\n".join(rows[at + 1 : end]).strip())
+        TemplateSection(heading=heading, line=first_line + at, text="\n".join(rows[at + 1 : end]).strip())
         for (at, end), (_, heading) in zip(bounds, starts, strict=True)
     )
     return sections, faults

@@ -1,4 +1,4 @@
-"""The kinds of field that characters and templates are made of."""
+"""Field types of characters and templates."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-# Every agent carries its template in its prompt on every heartbeat, so each text has a ceiling.
+# A template is part of its agents' prompts at every heartbeat, so the length of each text is limited.
 LINE_LENGTH = 300
 PROSE_LENGTH = 8_000
 LIST_LENGTH = 50
 
-#: How every value of this package behaves: it never changes, and an unknown key is a fault, not a shrug.
+#: Configuration of all models of this package: immutable, unknown keys refused.
 FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 #: A short text on one line or a few: a name, a trait, a value.

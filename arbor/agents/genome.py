@@ -1,4 +1,4 @@
-"""The personality seed an agent is born with: a role and four leanings, fixed for life."""
+"""An agent's genome: a role and four traits, fixed at creation."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pydantic import BaseModel
 
 from arbor.agents.fields import FROZEN, Fraction
 
-# Where a leaning stops being "strongly" the low pole, "rather" the low pole, balanced, "rather" the high pole.
+# Upper limits of a trait that is "strongly" the low pole, "rather" the low pole, balanced, "rather" the high pole.
 STRONGLY_LOW, RATHER_LOW, RATHER_HIGH, STRONGLY_HIGH = 0.2, 0.4, 0.6, 0.8
 
 
 class AgentRole(StrEnum):
-    """What an agent is for, in the initial population (seed 003, 3.2)."""
+    """The role of an agent in the initial population (seed 003, 3.2)."""
 
     #: Does whatever is needed next.
     GENERALIST = "GENERALIST"
@@ -28,7 +28,7 @@ class AgentRole(StrEnum):
 
 
 class AgentTraits(BaseModel):
-    """Four leanings, each from 0 to 1 (seed 003, 3.2)."""
+    """Four traits, each from 0 to 1 (seed 003, 3.2)."""
 
     model_config = FROZEN
 
@@ -39,9 +39,9 @@ class AgentTraits(BaseModel):
 
 
 class AgentGenome(BaseModel):
-    """An agent's role and leanings (seed 003, 3.2).
+    """An agent's role and traits (seed 003, 3.2).
 
-    Its `knowledge_seeds` are left out: there is no library here whose entries they could name.
+    The seed's `knowledge_seeds` are left out: Arbor has no library whose entries they could name.
     """
 
     model_config = FROZEN
@@ -51,7 +51,7 @@ class AgentGenome(BaseModel):
 
 
 def describe_traits(traits: AgentTraits) -> tuple[str, ...]:
-    """Say the four leanings in words, for a reader who does not know which end is 0."""
+    """Describe the four traits in words."""
     return (
         _lean(traits.risk_tolerance, "conservative", "experimental"),
         _lean(traits.collaboration, "solitary", "team-minded"),

@@ -1,8 +1,8 @@
-"""An agent's cryptographic identity: its key pair, the id derived from it, and how the private key rests.
+"""An agent's cryptographic identity: its key pair, the derived public id, and the sealed private key.
 
 The master key never encrypts anything itself: each use gets a key of its own, derived by HKDF-SHA256 with a label
 that names the purpose. The private key is sealed with AES-256-GCM; the agent and its tenant are bound as associated
-data, so a sealed key copied to another agent's row, or to another tenant's, does not open.
+data, so a sealed key copied to the row of another agent or tenant cannot be opened.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _MAKE_A_KEY = "make one with: openssl rand -base64 32"
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateKey:
-    """An Ed25519 private key: it can be used, but not printed or pickled by accident."""
+    """An Ed25519 private key that cannot be printed or pickled by accident."""
 
     raw: bytes = field(repr=False)
 
@@ -86,7 +86,7 @@ class SealedKey:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Read a record; raise SealBroken if it is not one that `to_json` wrote."""
+        """Parse a record; raise SealBroken if `to_json` did not write it."""
         if set(record) != {"v", "ct", "iv", "tag"} or type(record["v"]) is not int:
             raise SealBroken(f"a sealed key is a record of v, ct, iv and tag, got {sorted(record)}")
         return cls(v=record["v"], **{part: _from_base64(part, record[part]) for part in ("ct", "iv", "tag")})
@@ -111,7 +111,7 @@ def sign(private: PrivateKey, message: bytes) -> bytes:
 
 
 def verify(public_key: bytes, message: bytes, signature: bytes) -> bool:
-    """Tell whether the signature is this public key's over this message."""
+    """Return whether the signature is this public key's over this message."""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except InvalidSignature:
@@ -158,7 +158,7 @@ def open_private_key(
 def derive_secret(master_key: bytes, purpose: str, length: int = 32) -> bytes:
     """Derive a secret of `length` bytes for one purpose from the master key (HKDF-SHA256, RFC 5869).
 
-    Secrets of different purposes tell nothing of each other or of the master key.
+    Secrets of different purposes reveal nothing about each other or the master key.
     """
     if len(master_key) != MASTER_KEY_BYTES:
         raise ConfigurationInvalid(f"the master key must be {MASTER_KEY_BYTES} bytes, got {len(master_key)}")
@@ -169,9 +169,9 @@ def derive_secret(master_key: bytes, purpose: str, length: int = 32) -> bytes:
 
 
 def parse_master_key(text: str) -> bytes:
-    """Read a master key of 32 bytes from 64 hex digits or from base64 (either alphabet, padded or not).
+    """Parse a master key of 32 bytes from 64 hex digits or from base64 (either alphabet, padded or not).
 
-    Raises ConfigurationInvalid; the message never repeats the text.
+    Raises ConfigurationInvalid; its message never contains the text.
     """
     key = _decode_key(text.strip())
     if key is None:
@@ -202,7 +202,7 @@ def _decode_key(text: str) -> bytes | None:
 
 
 def _associated_data(version: int, agent_public_id: str, tenant_id: str) -> bytes:
-    # Each part carries its length, so no two pairs of ids can run together into the same bytes.
+    # Each part begins with its length, so no two pairs of ids give the same bytes.
     parts = (_SEAL_LABEL, str(version).encode(), agent_public_id.encode(), tenant_id.encode())
     return b"".join(len(part).to_bytes(4, "big") + part for part in parts)
 

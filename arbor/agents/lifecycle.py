@@ -1,4 +1,4 @@
-"""What an agent's status may become, and by which verb."""
+"""The statuses of an agent and the verbs that change them."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from arbor.errors import TransitionIllegal
 
 
 class AgentStatus(StrEnum):
-    """Whether an agent lives, and if not, why."""
+    """The status of an agent."""
 
-    #: Made, but never started: no heartbeat yet.
+    #: Created, but never started: no heartbeat yet.
     CREATED = "created"
-    #: Beats.
+    #: Has heartbeats.
     ACTIVE = "active"
-    #: Held by a person for a while; keeps its place.
+    #: Paused by a person for a while.
     PAUSED = "paused"
-    #: Ended by a person; all it was is kept, and it may be started again.
+    #: Stopped by a person; its data stays, and it may be started again.
     STOPPED = "stopped"
-    #: Fell asleep by itself, after too many heartbeats without a usable decision (seed 003, 10.7), or was put to sleep.
+    #: Asleep: after too many heartbeats without a usable decision (seed 003, 10.7), or because a program asked for that.
     DORMANT = "dormant"
 
 
 class LifecycleVerb(StrEnum):
-    """What can be done to an agent's status.
+    """The verbs that change an agent's status.
 
-    Destroying is not among them: it is possible from every status and leaves no agent that could have one.
+    Destroying is none of them: it is possible from every status and leaves no agent.
     """
 
     #: The first heartbeat, or the first after a stop.
     START = "start"
-    #: Hold the heartbeats.
+    #: Pause the heartbeats.
     PAUSE = "pause"
     #: End a pause.
     RESUME = "resume"
-    #: End the agent's life, reversibly.
+    #: Stop the agent, reversibly.
     STOP = "stop"
-    #: Fall asleep: the heartbeat itself does this, or a program that embeds Arbor (seed 003, 4: ACTIVE -> DORMANT).
+    #: Make the agent dormant: by its heartbeat, or a program that embeds Arbor (seed 003, 4: ACTIVE -> DORMANT).
     SLEEP = "sleep"
-    #: End the sleep.
+    #: End the dormancy.
     WAKE = "wake"
 
 

@@ -1,4 +1,4 @@
-"""The archetypes agents are made from: what a template says, and reading it from Markdown with YAML front matter."""
+"""Templates of agents, parsed from Markdown with YAML front matter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydantic import (
 
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.character import Character
-from arbor.agents.document import Fault
+from arbor.agents.document import TemplateFault
 from arbor.agents.fields import FROZEN, LINE_LENGTH, Line, Lines, OptionalLine, OptionalProse, Prose
 from arbor.agents.genome import AgentGenome
 from arbor.agents.template_file import ReadTemplate, faults_of, read_template_file
@@ -45,22 +45,22 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class TrustTier(StrEnum):
-    """How far an agent is trusted from the start."""
+    """The initial trust in an agent."""
 
-    #: Nothing is known of it.
+    #: Unknown.
     UNTRUSTED = "untrusted"
     #: On trial.
     PROBATIONARY = "probationary"
-    #: Has earned it; a template may also say `established`.
+    #: Has earned trust; a template may also say `established`.
     TRUSTED = "trusted"
-    #: Has earned it over a long time.
+    #: Has earned trust over a long time.
     VETERAN = "veteran"
     #: Decides for itself.
     AUTONOMOUS = "autonomous"
 
 
 class TemplateSource(StrEnum):
-    """Who a template comes from."""
+    """The origin of a template."""
 
     #: Comes with Arbor.
     BUILTIN = "builtin"
@@ -69,7 +69,7 @@ class TemplateSource(StrEnum):
 
 
 class GoalType(StrEnum):
-    """What kind of wanting an initial goal is."""
+    """The type of an initial goal."""
 
     #: Bring something about.
     ACHIEVE = "achieve"
@@ -94,7 +94,7 @@ _ASPIRATIONS = frozenset({GoalType.MAINTAIN, GoalType.AVOID, GoalType.COLLABORAT
 
 
 class InitialGoal(BaseModel):
-    """A goal an agent is born with. Priority from 0 to 100."""
+    """An initial goal of an agent. Priority from 0 to 100."""
 
     model_config = FROZEN
 
@@ -117,7 +117,7 @@ class InitialGoal(BaseModel):
 
 
 class CapabilityRequest(BaseModel):
-    """What an agent of this template asks to be allowed. A request: it grants nothing."""
+    """A capability that a template requests for its agents; it grants nothing."""
 
     model_config = FROZEN
 
@@ -135,7 +135,7 @@ class CapabilityRequest(BaseModel):
 
 
 class TemplateMetadata(BaseModel):
-    """Which model the template was written for. Further keys are kept as they are."""
+    """The model that the template was written for. Further keys stay as they are."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
@@ -144,7 +144,7 @@ class TemplateMetadata(BaseModel):
 
     @property
     def handle(self) -> str:
-        """Return `provider/model`, or an empty text where the template leaves the model to the installation."""
+        """Return `provider/model`, or an empty text for the installation's default model."""
         return f"{self.provider}/{self.model}" if self.model else ""
 
     @model_validator(mode="after")
@@ -155,7 +155,7 @@ class TemplateMetadata(BaseModel):
 
 
 class TemplateSpec(BaseModel):
-    """A template, read and valid. `model_dump(mode="json")` and `model_validate` are each other's inverse."""
+    """A valid template. `model_dump(mode="json")` and `model_validate` are inverse."""
 
     model_config = FROZEN
 
@@ -207,9 +207,9 @@ class TemplateSpec(BaseModel):
 
 
 def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec:
-    """Read a template from its Markdown.
+    """Parse a template's Markdown.
 
-    Raises TemplateInvalid, whose message and `faults` list everything that is wrong, each with its line and place.
+    Raises TemplateInvalid; its message and `faults` list all errors, each with line and path.
     """
     read = read_template_file(text)
     faults = list(read.faults)
@@ -226,7 +226,7 @@ def parse_template(text: str, *, known_actions: Collection[str]) -> TemplateSpec
 
 
 def load_builtin_templates(*, known_actions: Collection[str]) -> tuple[tuple[str, TemplateSpec], ...]:
-    """Read the templates that come with Arbor: (Markdown, TemplateSpec) in order of their names."""
+    """Load the built-in templates: (Markdown, TemplateSpec) by name."""
     folder = resources.files("arbor.agents") / "templates"
     found = []
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
@@ -236,7 +236,7 @@ def load_builtin_templates(*, known_actions: Collection[str]) -> tuple[tuple[str
     return tuple(found)
 
 
-def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterator[Fault]:
+def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterator[TemplateFault]:
     actions = read.parts.get("actions")
     if not isinstance(actions, list):
         return
@@ -244,12 +244,12 @@ def _action_faults(read: ReadTemplate, known_actions: Collection[str]) -> Iterat
         line, place = read.place_of(("actions", at))
         if isinstance(action, str) and action not in known_actions:
             known = ", ".join(sorted(known_actions))
-            yield Fault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
+            yield TemplateFault(line=line, place=place, message=f"unknown action {action!r}; known: {known}")
         elif action in actions[:at]:
-            yield Fault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
+            yield TemplateFault(line=line, place=place, message=f"{action!r} is listed twice; keep one")
 
 
-def _invalid(faults: list[Fault], *, name: object) -> TemplateInvalid:
+def _invalid(faults: list[TemplateFault], *, name: object) -> TemplateInvalid:
     # A fault of a value that serves two purposes is found twice, and said once.
     lines = [str(fault) for fault in dict.fromkeys(sorted(faults, key=lambda fault: fault.line or 0))]
     which = f"template {name}" if isinstance(name, str) else "the template"

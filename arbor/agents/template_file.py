@@ -1,4 +1,4 @@
-"""The file format of a template: which key and which section becomes which part of it."""
+"""The file format of a template: the keys and sections that make its parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from arbor.agents.document import Document, Fault, Path, Section, line_of, path_text, read_document
+from arbor.agents.document import (
+    Document,
+    Path,
+    TemplateFault,
+    TemplateSection,
+    line_of,
+    path_text,
+    read_document,
+)
 
 #: Where the text of each section of the body goes.
 SECTIONS: Mapping[str, Path] = {
@@ -42,16 +50,16 @@ _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])\s+(.*)")
 
 @dataclass(frozen=True, kw_only=True)
 class ReadTemplate:
-    """A template's parts, not yet validated, and where in the file each one stands."""
+    """A template's parts, not yet validated, and their positions in the file."""
 
     parts: dict[str, Any]
     document: Document
     #: Parts that stand elsewhere in the file than their path says: the line and the name of the place.
     moved: Mapping[Path, tuple[int | None, str]]
-    faults: tuple[Fault, ...]
+    faults: tuple[TemplateFault, ...]
 
     def place_of(self, path: Path) -> tuple[int | None, str]:
-        """Return the line and the name of the place in the file where a part stands."""
+        """Return the line and the path of a part in the file."""
         for end in range(len(path), 0, -1):
             if found := self.moved.get(path[:end]):
                 line, place = found
@@ -62,7 +70,7 @@ class ReadTemplate:
 
 
 def read_template_file(text: str) -> ReadTemplate:
-    """Read a template file into its parts; whatever cannot be placed is in `faults`."""
+    """Parse a template file into its parts; errors are in `faults`."""
     document = read_document(text)
     parts = copy.deepcopy(document.front)
     moved: dict[Path, tuple[int | None, str]] = {}
@@ -73,30 +81,30 @@ def read_template_file(text: str) -> ReadTemplate:
         place = f"## {section.heading}"
         if name is None:
             message = f"unknown section; the sections are {', '.join(SECTIONS)}"
-            faults.append(Fault(line=section.line, place=place, message=message))
+            faults.append(TemplateFault(line=section.line, place=place, message=message))
         elif name in seen:
-            faults.append(Fault(line=section.line, place=place, message="is given twice; keep one"))
+            faults.append(TemplateFault(line=section.line, place=place, message="is given twice; keep one"))
         else:
             seen.add(name)
             faults += _place_section(parts, moved, name, section)
     return ReadTemplate(parts=parts, document=document, moved=moved, faults=tuple(faults))
 
 
-def faults_of(error: ValidationError, read: ReadTemplate, model: type[BaseModel]) -> Iterator[Fault]:
-    """Say each fault that validation found in the words of the file and with its place in it.
+def faults_of(error: ValidationError, read: ReadTemplate, model: type[BaseModel]) -> Iterator[TemplateFault]:
+    """Translate validation errors into faults, each with its line and path in the file.
 
-    A value that could not even be read is not complained of again.
+    A value that could not be parsed is not reported again.
     """
     unread = {fault.place for fault in read.document.faults if fault.place}
     for detail in error.errors(include_url=False):
         line, place = read.place_of(detail["loc"])
         if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unread):
-            yield Fault(line=line, place=place, message=_message(detail, model))
+            yield TemplateFault(line=line, place=place, message=_message(detail, model))
 
 
 def _move_keys(
     parts: dict[str, Any], document: Document, moved: dict[Path, tuple[int | None, str]]
-) -> Iterator[Fault]:
+) -> Iterator[TemplateFault]:
     for key, path in BELONGING.items():
         if key not in parts:
             continue
@@ -109,24 +117,26 @@ def _move_keys(
 
 
 def _place_section(
-    parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: Section
-) -> Iterator[Fault]:
+    parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: TemplateSection
+) -> Iterator[TemplateFault]:
     path, place = SECTIONS[name], f"## {name}"
     value: str | list[str] = _unwrapped(section.text)
     if name == "Pipeline":
         block = _DOT_BLOCK.fullmatch(section.text)
         if block is None or not block["dot"].strip():
-            yield Fault(
+            yield TemplateFault(
                 line=section.line, place=place, message="holds one block fenced as ```dot, and nothing else"
             )
             return
         value = block["dot"]
     elif _DOT_FENCE.search(section.text):
-        yield Fault(
+        yield TemplateFault(
             line=section.line, place=place, message="a pipeline's ```dot block belongs under ## Pipeline"
         )
     elif not section.text:
-        yield Fault(line=section.line, place=place, message="is empty; write it or leave the heading out")
+        yield TemplateFault(
+            line=section.line, place=place, message="is empty; write it or leave the heading out"
+        )
     elif name == "Instructions":
         value = list(_items(section.text))
     if path[-1] in _under(parts, path):
@@ -135,8 +145,8 @@ def _place_section(
         moved[path] = (section.line, place)
 
 
-def _twice(line: int | None, place: str, path: Path) -> Fault:
-    return Fault(
+def _twice(line: int | None, place: str, path: Path) -> TemplateFault:
+    return TemplateFault(
         line=line,
         place=place,
         message=f"is given here and as {path_text(path)} in the front matter; keep one",
@@ -144,13 +154,13 @@ def _twice(line: int | None, place: str, path: Path) -> Fault:
 
 
 def _under(parts: dict[str, Any], path: Path) -> Mapping[str, Any]:
-    """Return what stands beside the end of a path of one or two keys."""
+    """Return the mapping that contains the last key of a path of one or two keys."""
     beside = parts if len(path) == 1 else parts.get(str(path[0]))
     return beside if isinstance(beside, dict) else {}
 
 
 def _put(parts: dict[str, Any], path: Path, value: object) -> bool:
-    """Put a value at a path; False if something that is no mapping stands in the way (a fault of its own)."""
+    """Put a value at a path; False if a part of the path is no mapping (which is a fault of its own)."""
     beside = parts if len(path) == 1 else parts.setdefault(str(path[0]), {})
     if not isinstance(beside, dict):
         return False
@@ -159,7 +169,7 @@ def _put(parts: dict[str, Any], path: Path, value: object) -> bool:
 
 
 def _unwrapped(text: str) -> str:
-    """Join the lines of each plain paragraph: where the author's editor broke them means nothing to a reader."""
+    """Join the lines of each plain paragraph; their line breaks have no meaning."""
     if any(_KEPT_LINE.match(row) for row in text.split("\n")):
         return text
     return "\n\n".join(" ".join(row.strip() for row in part.split("\n")) for part in text.split("\n\n"))
@@ -178,7 +188,7 @@ def _items(text: str) -> Iterator[str]:
 
 
 def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    """Say what would be right."""
+    """Return a message with the allowed values for a validation error."""
     context, given = detail.get("ctx", {}), detail["input"]
     match detail["type"]:
         case "missing":

@@ -1,4 +1,4 @@
-"""Conversations: what a turn may hold, how much of them a prompt shows, and whether one mattered."""
+"""Conversations: the limits of a turn, of the history in a prompt, and the significance of a conversation."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from arbor.memory.lexical import fold
 from arbor.memory.phrases import WordLists, tokens_of
 from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType
 
-#: The longest that a person says at once, in characters; longer texts are read with `arbor memory ingest`.
+#: The longest turn of a person, in characters; longer texts are read with `arbor memory ingest`.
 TURN_LENGTH = 8_000
-#: The longest answer that is kept.
+#: The longest answer that is stored, in characters.
 ANSWER_LENGTH = 20_000
-#: Of the conversation so far a prompt shows so many turns, and so many tokens of them: our choice.
+#: Limits of the conversation's history in a prompt, in turns and in tokens.
 SHOWN_TURNS = 20
 SHOWN_TOKENS = 2_000
 
-#: Of what was asked, so much stands in the thought that a turn leaves.
+#: Characters of the question in the thought that a turn leaves.
 ASKED_LENGTH = 160
 
-#: What a conversation's significance is made of: each adds so much, together at most 1. The kinds are ours; seed 004 5.3 only
+#: Addends of a conversation's significance, together at most 1. The kinds are Arbor's; seed 004 5.3 only
 #: asks whether it "was significant". To be told "remember this" is enough by itself.
 LENGTH_ADDS = 0.2
 REQUESTS_ADD = 0.25
@@ -33,10 +33,10 @@ EMOTION_ADDS = 0.2
 IMPORTANCE_ADDS = 0.3
 CODE_ADDS = 0.2
 REMEMBER_ADDS = 0.6
-#: So many turns of the person count as long; a question counts as so much of a request.
+#: Turns of the person that count as a long conversation, and the share of a request that a question counts for.
 LONG = 10
 QUESTION_COUNTS = 0.5
-#: From this on a conversation brings a heartbeat about at once, unless the installation says otherwise.
+#: From this significance on, a heartbeat follows at once, unless the installation sets another limit.
 SIGNIFICANT = 0.35
 
 _REQUESTS = (
@@ -98,15 +98,15 @@ _FEELINGS = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
-    """One turn, as far as the weighing of a conversation goes."""
+class WeighedTurn:
+    """One turn of a conversation whose significance is computed."""
 
     speaker: Speaker
     text: str
 
 
 def check_turn(text: str) -> str:
-    """Return what a person says, without white space around it. Raises Invalid."""
+    """Return a person's text without white space around it. Raises Invalid."""
     text = text.strip()
     if not text:
         raise Invalid(f"a message has 1 to {TURN_LENGTH:,} characters, this one is empty")
@@ -125,15 +125,15 @@ def human_of(person: str) -> str:
 
 
 def thought_of_turn(human: str, asked: str) -> str:
-    """Return the thought that a turn leaves where the agent named none."""
+    """Return the default thought of a turn, where the agent named none."""
     return f"{human} said to me: {clip(' '.join(asked.split()), ASKED_LENGTH)}"
 
 
-def significance(turns: Sequence[Said], *, lists: WordLists = DEFAULT_WORDS) -> float:
-    """Return how much a conversation mattered, 0 to 1: its length, what was asked, felt and coded, what it was about.
+def significance(turns: Sequence[WeighedTurn], *, lists: WordLists = DEFAULT_WORDS) -> float:
+    """Compute a conversation's significance, 0 to 1, from its length, requests, emotions, code and topics.
 
-    Only what the person said counts, save code, which counts whoever wrote it. A conversation in which nobody said
-    anything is 0.
+    Only the person's turns count, except code, which counts whoever wrote it. A conversation without a turn of the
+    person is 0.
     """
     own = [turn.text for turn in turns if turn.speaker is Speaker.USER]
     if not own:

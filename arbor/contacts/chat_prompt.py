@@ -1,7 +1,7 @@
-"""The prompt of a conversation's turn (seed 000, 7, `prepare_query`): what never changes first, then what bears on it now.
+"""The prompt of a conversation's turn (seed 000, 7, `prepare_query`): constant parts first, then the current ones.
 
-All that somebody else, a file or the agent's own past has said stands in data blocks under a mark that is new for each
-prompt; so does what the person says, for it may quote anything.
+All text from people, files or the agent's own past is in data blocks under a mark that is new for each
+prompt; so is the person's turn, because it may quote anything.
 """
 
 from __future__ import annotations
@@ -51,30 +51,30 @@ the person"}"""
 CLOSING = "Answer the person. Answer with the JSON object only."
 
 
-class Part(BaseModel):
-    """A part of what an agent sees at a turn."""
+class PromptPart(BaseModel):
+    """A part of the view that an agent has at a turn."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class TurnView(Part):
-    """A turn of the conversation so far."""
+class TurnView(PromptPart):
+    """An earlier turn of the conversation."""
 
     speaker: Speaker
     text: str
     at: datetime
 
 
-class CodeView(Part):
-    """A piece of code that the agent keeps."""
+class CodeView(PromptPart):
+    """A code snippet that the agent stored."""
 
     language: str
     title: str
     code: str
 
 
-class CrossingView(Part):
-    """A boundary that the message crosses."""
+class CrossingView(PromptPart):
+    """A boundary that applies to the message."""
 
     name: str
     description: str
@@ -83,7 +83,7 @@ class CrossingView(Part):
     why: str
 
 
-class ChatView(Part):
+class ChatView(PromptPart):
     """Everything an agent sees at a turn of a conversation."""
 
     name: str
@@ -96,7 +96,7 @@ class ChatView(Part):
     preferences: list[PreferenceView] = []
     mood: MoodView | None = None
     working_memory: WorkingMemory = WorkingMemory()
-    #: What recall found for the message, best first.
+    #: Memories recalled for the message, best first.
     relevant: list[MemoryView] = []
     code: list[CodeView] = []
     crossings: list[CrossingView] = []
@@ -115,8 +115,8 @@ def build_chat_prompt(
 ) -> Prompt:
     """Render a turn for a model; `nonce` is random, and new for each prompt.
 
-    `window` is what the model takes in all, in tokens, `reply_tokens` what its reply may take of that. Where there is no
-    room, turns are left out, the oldest first, then memories and code, the least fitting first; never what is said now.
+    `window` is the model's context length in tokens, `reply_tokens` the share of its reply. Where there is no
+    room, turns are left out, the oldest first, then memories and code, the worst matches first; never the person's turn.
     """
     system = [
         Section("rules", RULES),
@@ -130,17 +130,20 @@ def build_chat_prompt(
         user=_join(user),
         sections=tuple(
             PromptSection(
-                name=each.name, text=each.text, tokens=estimate_tokens(each.text), cut=cut.get(each.name, 0)
+                name=section.name,
+                text=section.text,
+                tokens=estimate_tokens(section.text),
+                cut=cut.get(section.name, 0),
             )
-            for each in (*system, *user)
-            if each.text
+            for section in (*system, *user)
+            if section.text
         ),
         percepts=(),
     )
 
 
 def _fitted(view: ChatView, nonce: str, room: int) -> tuple[list[Section], Mapping[str, int]]:
-    """Render as much of the turn as fits into so many tokens; count what was left out, by section."""
+    """Render as much of the turn as fits into `room` tokens; count the omitted entries by section."""
     cut: Counter[str] = Counter()
     while True:
         user = [Section("mark", f"The mark of this message is {nonce}."), *_sections(view, Data(nonce))]
@@ -160,11 +163,11 @@ def _fitted(view: ChatView, nonce: str, room: int) -> tuple[list[Section], Mappi
 
 
 def _tokens(sections: Sequence[Section]) -> int:
-    return sum(estimate_tokens(each.text) for each in sections)
+    return sum(estimate_tokens(section.text) for section in sections)
 
 
 def _sections(view: ChatView, data: Data) -> list[Section]:
-    """Render each side of the turn: what changes seldom first."""
+    """Render the sections of the system and the user message, the seldom changing ones first."""
     return [
         Section("identity", selfhood.identity(view.aspects, data)),
         Section("beliefs", selfhood.beliefs(view.beliefs, data)),
@@ -182,7 +185,7 @@ def _sections(view: ChatView, data: Data) -> list[Section]:
 
 
 def shown_turns(turns: Sequence[TurnView], *, tokens: int = SHOWN_TOKENS) -> list[TurnView]:
-    """Return the latest turns, at most 20 and about so many tokens together, oldest first."""
+    """Return the latest turns, at most 20 and about `tokens` tokens together, oldest first."""
     kept: list[TurnView] = []
     for turn in reversed(turns[-SHOWN_TURNS:]):
         tokens -= estimate_tokens(turn.text[:_TURN_LENGTH])
@@ -212,9 +215,9 @@ def _code(code: Sequence[CodeView], data: Data) -> str:
     if not code:
         return ""
     return "## Code you keep\n" + data.block(
-        f"{line(each.title or 'untitled')} ({each.language or 'no language named'}):\n    "
-        + line(each.code, _CODE_LENGTH)
-        for each in code
+        f"{line(snippet.title or 'untitled')} ({snippet.language or 'no language named'}):\n    "
+        + line(snippet.code, _CODE_LENGTH)
+        for snippet in code
     )
 
 
@@ -223,11 +226,11 @@ def _boundaries(crossings: Sequence[CrossingView], data: Data) -> str:
         return ""
     return (
         "## Your boundaries\nWhat they say meets boundaries of yours. "
-        + " ".join(dict.fromkeys(_RESPONSES.get(each.response, "") for each in crossings))
+        + " ".join(dict.fromkeys(_RESPONSES.get(match.response, "") for match in crossings))
         + "\n"
         + data.block(
-            f"{each.name} ({each.response}): {line(each.description)} Because {line(each.why)}."
-            for each in crossings
+            f"{match.name} ({match.response}): {line(match.description)} Because {line(match.why)}."
+            for match in crossings
         )
     )
 

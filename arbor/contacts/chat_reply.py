@@ -1,4 +1,4 @@
-"""What an agent answers in a conversation: read from a model's text, or, where no model is in use, made by rule."""
+"""An agent's answer in a conversation: parsed from a model's text, or made by rule where no model is in use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arbor.heartbeat.json_text import Broken, find_objects, storable
 from arbor.heartbeat.quoting import clip
 
 _KEYS = ("reply", "thinking")
-#: Memories that the rule names, and of each so many characters.
+#: Memories that the rule quotes, and the characters of each.
 _NAMED = 3
 _NAMED_LENGTH = 300
 
@@ -24,18 +24,18 @@ REFLEX_OPENING = "No language model is in use here, so I answer by rule, from wh
 
 @dataclass(frozen=True, kw_only=True)
 class ChatReply:
-    """What the agent says, and what it thought."""
+    """The agent's answer and its thinking."""
 
     reply: str
     thinking: str = ""
-    #: What of the model's text is not in it.
+    #: Parts of the model's text that are not in the answer.
     left_out: tuple[str, ...] = ()
 
 
 def read_chat_reply(text: str) -> ChatReply:
-    """Return the answer in a model's text; one that is no JSON object is the answer itself.
+    """Parse the answer in a model's text; a text that is no JSON object is the answer itself.
 
-    Raises ReplyInvalid where there is none: nothing is made up in its place.
+    Raises ReplyInvalid where there is none; no answer is made up.
     """
     for found in find_objects(text, keys=_KEYS):
         if isinstance(found, Broken):
@@ -68,13 +68,13 @@ def _cut(said: str) -> tuple[str, ...]:
 
 
 def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the reflex policy answers: that no language model is in use, and what was recalled. No chance in it."""
+    """Return the reflex policy's answer: that no language model is in use, and the recalled memories. Deterministic."""
     view = ChatView.model_validate(context)
-    refused = [each for each in view.crossings if each.response == "refuse"]
+    refused = [match for match in view.crossings if match.response == "refuse"]
     if refused:
-        why = "; ".join(f"{each.name.replace('_', ' ')}: {each.description}" for each in refused)
+        why = "; ".join(f"{match.name.replace('_', ' ')}: {match.description}" for match in refused)
         return {"thinking": "", "reply": f"{REFLEX_OPENING} That I do not do ({why})"}
-    # What it answered before is made of such quotations itself.
+    # Earlier answers by rule are made of quotations themselves.
     known = [memory for memory in view.relevant if memory.role != Speaker.AGENT]
     if not known:
         return {"thinking": "", "reply": f"{REFLEX_OPENING} About this I remember nothing."}

@@ -1,4 +1,4 @@
-"""Whether an agent may reach out now, and if not, why and from when on (seed 004, 9.3)."""
+"""The rules for reaching out: cool-down and daily limit (seed 004, 9.3)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PUBLIC_PER_DAY = 4
 
 @dataclass(frozen=True, kw_only=True)
 class ContactLimits:
-    """How often an agent may reach out; 0 hours or more, 0 public messages or more in any 24 hours."""
+    """Limits of reaching out: a cool-down of 0 hours or more, 0 public messages or more in any 24 hours."""
 
     cooldown: timedelta = COOLDOWN
     public_per_day: int = PUBLIC_PER_DAY
@@ -38,9 +38,9 @@ def refusals(
     public_today: int,
     limits: ContactLimits | None = None,
 ) -> Mapping[str, str]:
-    """Return why an agent may not reach out now, by the name of the action; empty where it may.
+    """Return the reasons why an agent may not reach out now, by action; empty where it may.
 
-    Hours are None where the agent never wrote, and where no user ever did. `public_today` counts the last 24 hours.
+    Hours are None where the agent, or the user, never wrote. `public_today` counts the last 24 hours.
     """
     limits = limits or ContactLimits()
     found: dict[str, str] = {}
@@ -69,7 +69,7 @@ def _hours_to_wait(since_reach_out: float | None, since_user: float | None, limi
 
 
 def spoken(hours: float) -> str:
-    """Return a length of time in words: minutes below an hour and a half, at least one; hours above."""
+    """Format a duration: in minutes below an hour and a half, at least one; in hours above."""
     if hours < 1.5:
         minutes = max(round(hours * 60), 1)
         return f"{minutes} minute{'s' if minutes != 1 else ''}"

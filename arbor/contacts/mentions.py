@@ -1,12 +1,12 @@
-"""Whom a public message names: `@Name`, where names may have up to three words."""
+"""Find the agents mentioned in a public message: `@Name`, with names of up to three words."""
 
 from __future__ import annotations
 
 import re
 
-#: More agents than these do not hear of one message.
+#: At most this many agents receive one message.
 MAX_MENTIONS = 5
-#: Signs looked at in one message: it may name strangers, and addresses.
+#: `@` signs examined in one message: it may mention strangers, and addresses.
 _LOOKED_AT = 50
 _LONGEST_NAME = 3
 
@@ -15,7 +15,7 @@ _MENTION = re.compile(r"(?<![\w@.])@(\w[\w.'-]*(?:[ ]\w[\w.'-]*){0,2})")
 
 
 def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return for each `@` in a text the names that it may mean, in lower case, the longest first."""
+    """Return for each `@` in a text the possible names after it, in lower case, the longest first."""
     found: list[tuple[str, ...]] = []
     for match in _MENTION.finditer(text):
         words = match[1].lower().split(" ")
@@ -28,6 +28,6 @@ def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def named(text: str, known: dict[str, str]) -> tuple[str, ...]:
-    """Return what the named agents stand for in `known` (lower-case name to id), each once, in order, at most five."""
+    """Return the ids of mentioned agents by `known` (lower-case name to id), each once, in order, at most five."""
     ids = (next((known[name] for name in names if name in known), None) for names in possible_names(text))
-    return tuple(dict.fromkeys(each for each in ids if each is not None))[:MAX_MENTIONS]
+    return tuple(dict.fromkeys(agent_id for agent_id in ids if agent_id is not None))[:MAX_MENTIONS]

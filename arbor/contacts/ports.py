@@ -1,4 +1,4 @@
-"""What carries a message to its receiver, as a port, with the fake that tests use."""
+"""The port that delivers messages, with the fake that tests use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.contacts.values import Audience
 
 @dataclass(frozen=True, kw_only=True)
 class Outgoing:
-    """A message on its way. `key` is the same at every try, so that a receiver can tell a message that comes twice."""
+    """A message to deliver. `key` is the same at every attempt, so that a receiver can recognize a repeated message."""
 
     id: str
     key: str
@@ -23,32 +23,32 @@ class Outgoing:
     target: str
     subject: str
     content: str
-    #: The heartbeat that decided it; empty for a test of the channel.
+    #: The heartbeat that decided to send the message; empty for a test of the channel.
     heartbeat: str
     at: datetime
-    #: What signs a webhook's request.
+    #: The key that signs a webhook's request.
     secret: bytes = field(default=b"", repr=False)
 
 
 class Carrier(Protocol):
-    """A way by which messages leave."""
+    """Delivers messages to one kind of channel."""
 
     def carry(self, message: Outgoing) -> None:
-        """Hand the message to its receiver; return only when the receiver has confirmed it.
+        """Deliver the message; return only when the receiver has confirmed it.
 
-        Raises DeliveryFailed: `final` where trying again does not help.
+        Raises DeliveryFailed, `final` where a retry does not help.
         """
 
 
 class FakeCarrier:
-    """Keeps what it carried; `before` is called with each message first, and may raise."""
+    """Records the messages; `before` is called with each message first, and may raise."""
 
     def __init__(self, before: Callable[[Outgoing], None] | None = None) -> None:
         self.carried: list[Outgoing] = []
         self._before = before
 
     def carry(self, message: Outgoing) -> None:
-        """Keep the message."""
+        """Record the message."""
         if self._before is not None:
             self._before(message)
         self.carried.append(message)

@@ -1,4 +1,4 @@
-"""How a webhook's request is signed, so that its receiver knows from whom it is, and that it is not an old one."""
+"""Sign webhook requests, so that receivers can verify sender and time."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SEAL_VERSION = 1
 
 
 def new_secret() -> str:
-    """Return a new webhook's secret, as a person copies it to its receiver: `whsec_` and 43 characters."""
+    """Generate a webhook's secret: `whsec_` and 43 characters."""
     return _SECRET_PREFIX + base64.urlsafe_b64encode(os.urandom(_SECRET_BYTES)).decode().rstrip("=")
 
 
 def signature(secret: bytes, *, at: int, body: bytes) -> str:
-    """Return the header's value: HMAC-SHA256 under the secret over `t`, a full stop and the body; `at` in Unix seconds."""
+    """Build the signature header: HMAC-SHA256 under the secret over `t`, a full stop and the body; `at` in Unix seconds."""
     mac = hmac.new(secret, f"{at}.".encode() + body, hashlib.sha256).hexdigest()
     return f"t={at},v1={mac}"
 
@@ -58,5 +58,5 @@ def open_secret(sealed: Mapping[str, Any], *, master_key: bytes, tenant_id: UUID
 
 
 def _bound_to(tenant_id: UUID, channel_id: UUID) -> bytes:
-    # Both have sixteen bytes, so no two pairs run together into the same ones.
+    # Both have sixteen bytes, so no two pairs give the same bytes.
     return tenant_id.bytes + channel_id.bytes

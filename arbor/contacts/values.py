@@ -1,4 +1,4 @@
-"""Who an agent can reach, by which way, and how far a message has come."""
+"""Audiences, channel kinds, and delivery statuses."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from types import MappingProxyType
 
 
 class Audience(StrEnum):
-    """Whom a message is for."""
+    """The receivers of a message."""
 
     #: The people an agent works for.
     USER = "user"
-    #: Whoever reads what its tenant publishes.
+    #: The readers of what the tenant publishes.
     PUBLIC = "public"
 
 
 class ChannelKind(StrEnum):
-    """By which way messages leave."""
+    """The delivery route of a channel."""
 
     #: The console's inbox, read by the tenant's people.
     INBOX = "inbox"
-    #: A mail to an address.
+    #: An email to an address.
     EMAIL = "email"
     #: A signed request to an address on the network.
     WEBHOOK = "webhook"
-    #: To an agent of the same tenant that a public message names; it perceives it. No row of `Channel` is of this kind.
+    #: A percept of an agent of the same tenant that a public message mentions. No row of `Channel` has this kind.
     PEER = "peer"
 
 
 class DeliveryStatus(StrEnum):
-    """How far a message has come."""
+    """The status of a message's delivery."""
 
-    #: It waits to be delivered, for the first time or again.
+    #: Waits for delivery, for the first time or again.
     PENDING = "pending"
-    #: A worker delivers it now.
+    #: Is being delivered by a worker.
     SENDING = "sending"
-    #: Its channel took it.
+    #: Was accepted by its channel.
     SENT = "sent"
-    #: It was tried as often as is allowed, or cannot be delivered; a person can have it tried again.
+    #: Has used up its attempts, or cannot be delivered; a person can retry the delivery.
     FAILED = "failed"
-    #: A person withdrew it before it was sent.
+    #: Was withdrawn by a person before it was sent.
     CANCELLED = "cancelled"
 
 
-#: A receiver's word counts whenever it comes: also after the worker that asked was given up.
+#: A receiver's confirmation counts whenever it arrives, even after the worker's lease expired.
 DELIVERY_TRANSITIONS: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = MappingProxyType(
     {
         DeliveryStatus.PENDING: (DeliveryStatus.SENDING, DeliveryStatus.SENT, DeliveryStatus.CANCELLED),
@@ -57,7 +57,7 @@ DELIVERY_TRANSITIONS: Mapping[DeliveryStatus, tuple[DeliveryStatus, ...]] = Mapp
 
 
 class Speaker(StrEnum):
-    """Who said a turn of a conversation."""
+    """The speaker of a turn."""
 
     #: The person.
     USER = "user"

@@ -60,7 +60,7 @@ class Backlog:
 
     @property
     def reached(self) -> list[GoalRow]:
-        """Return goals that were completed because all their parts are; whoever has reported them clears the list."""
+        """Return goals completed because all their parts are; the caller clears the list once it has reported them."""
         return self._endings.reached
 
     def goal(self, goal_id: str | UUID) -> GoalRow:
@@ -72,7 +72,7 @@ class Backlog:
         return goal
 
     def title_of(self, goal_id: str | UUID) -> str:
-        """Return a goal's title, or nothing for one that is not there."""
+        """Return a goal's title, or an empty text for an unknown goal."""
         key = read_id(goal_id)
         return self._goals[key].title if key in self._goals else ""
 
@@ -113,8 +113,8 @@ class Backlog:
     def move(self, goal_id: str | UUID, to: GoalState, *, reason: str = "", by_rule: bool = False) -> GoalRow:
         """Move a goal to another state; closing it drops its plans and intents, and lifts the goal it is a part of.
 
-        `by_rule`: a rule does it, not the agent nor a person. Raises TransitionIllegal, LimitReached when the state is full,
-        Invalid for giving up without a reason.
+        `by_rule`: a rule moves the goal, not the agent or a person. Raises TransitionIllegal, LimitReached when the state is full,
+        Invalid for abandoning without a reason.
         """
         goal = self.goal(goal_id)
         move(goal.state, to)
@@ -130,7 +130,7 @@ class Backlog:
         return goal
 
     def progress(self, goal_id: str | UUID, *, fraction: float | None = None, note: str = "") -> GoalRow:
-        """Record how a goal is going; `fraction` is the share done, 0 to 1. At 1 it is completed, whatever its state."""
+        """Record a goal's progress; `fraction` is the share done, 0 to 1. At 1 the goal is completed, whatever its state."""
         goal = self.goal(goal_id)
         if fraction is not None:
             if not 0 <= fraction <= 1:
@@ -138,14 +138,14 @@ class Backlog:
             if fraction > goal.fraction:
                 goal.emotional_valence = felt_after(goal.emotional_valence, FURTHER_ON)
             goal.fraction = fraction
-            # What somebody said of a goal with parts counts, whatever its parts come to.
+            # A fraction set by hand goes before the mean of a goal's parts.
             goal.fraction_by_hand = bool(self._endings.children(goal))
         if note.strip():
             text = note.strip().replace("\0", "")
             self._log.new(NoteRow(id=uuid7(), goal_id=goal.id, text=text, heartbeat_id=self._heartbeat_id))
         self._touch(goal)
         if fraction == 1:
-            # No move: a goal that waits would have to become active first, and there may be no room for what is done.
+            # No move: a queued goal would have to become active first, and there may be no room.
             goal.state = GoalState.COMPLETED
             self._endings.close(goal, "")
         else:
@@ -153,9 +153,9 @@ class Backlog:
         return goal
 
     def block(self, goal_id: str | UUID, by: str) -> GoalRow:
-        """Record what a goal waits for: the id of another open goal, or words; empty: nothing any more.
+        """Set a goal's blocker: the id of another open goal, or words; empty: none.
 
-        Raises Invalid for a goal that would wait for itself, directly or through others, or words that are too long.
+        Raises Invalid for a goal that would wait for itself, directly or through others, or for words that are too long.
         """
         goal = self.goal(goal_id)
         self._set_blocker(goal, by)
@@ -183,7 +183,7 @@ class Backlog:
         return goal
 
     def serve(self, goal_id: str | UUID) -> None:
-        """Count a heartbeat that was spent on a goal, if it is here: it is touched by that."""
+        """Count a heartbeat spent on an open goal, and touch the goal."""
         key = read_id(goal_id)
         if key in self._goals:
             self._goals[key].effort += 1
@@ -192,7 +192,7 @@ class Backlog:
     def plan(
         self, goal_id: str | UUID, draft: PlanDraft, *, as_draft: bool = False
     ) -> tuple[PlanRow, list[StepRow]]:
-        """Plan a goal: make its active plan or extend it; an active goal's next steps become intents."""
+        """Create a goal's active plan or extend it; an active goal's next steps become intents."""
         goal = self.goal(goal_id)
         plan, made = self._steps.plan(goal, draft, as_draft=as_draft)
         self._touch(goal)
@@ -203,7 +203,7 @@ class Backlog:
         return self._steps.start(plan_id)
 
     def abandon(self, plan_id: UUID, reason: str) -> PlanRow:
-        """Give a plan up, with its open steps; the agent is notified if a person does. Raises NotFound, Invalid."""
+        """Abandon a plan with its open steps; the agent is notified if a person does. Raises NotFound, Invalid."""
         plan = self._steps.abandon(plan_id, reason)
         if self._heartbeat_id is None:
             goal = self.goal(plan.goal_id)
@@ -220,9 +220,9 @@ class Backlog:
         return self._commitments.intent(read_id(intent_id))
 
     def take_in_hand(self, intent_ids: Iterable[UUID], again: Collection[UUID] = ()) -> None:
-        """Lock intents for this heartbeat, and count it as spent on them, but not on those of `again`.
+        """Lock intents for this heartbeat, and count the heartbeat as spent on them, except those of `again`.
 
-        An intent is locked if it waits, or if the heartbeat that locked it is gone (`is_stale_lock`). Raises Invalid in a
+        An intent is locked if it is pending, or if its lock is stale (`is_stale_lock`). Raises Invalid in a
         person's unit of work.
         """
         if self._heartbeat_id is None:
@@ -233,9 +233,9 @@ class Backlog:
     def attempt(
         self, intent_id: str | UUID, *, error: str = "", final: bool = False, part: bool = False
     ) -> IntentRow:
-        """Record how one try at an intent ended.
+        """Record the result of one attempt at an intent.
 
-        `error` is empty when it worked; `final`: trying again is no use; `part`: only a part of it was done.
+        `error` is empty for a success; `final`: a retry does not help; `part`: only a part was done.
         """
         intent = self.intent(intent_id)
         self._steps.attempt(intent, error=error, final=final, part=part)
@@ -246,17 +246,17 @@ class Backlog:
         return intent
 
     def put_off(self, intent_id: str | UUID, *, counted: bool) -> IntentRow:
-        """Unlock an intent that was not tried; `counted`: the heartbeat was counted as spent on it, and shall not."""
+        """Unlock an intent that was not tried; `counted`: take back the count of this heartbeat."""
         intent = self.intent(intent_id)
         self._commitments.put_off(intent, counted=counted)
         return intent
 
     def changes(self) -> BacklogChanges:
-        """Return what is to be written; false if nothing changed since the last `mark_saved`."""
+        """Return the pending writes; false if nothing changed since the last `mark_saved`."""
         return self._log.changes(agent_id=self.agent_id, at=self._now)
 
     def mark_saved(self) -> None:
-        """Forget the changes: they are written."""
+        """Clear the pending writes after they were saved."""
         self._log.clear()
 
     def _require_place_in_beat(self) -> None:

@@ -1,4 +1,4 @@
-"""What a backlog is going to write: rows that are new or changed, and the goals that were closed."""
+"""The pending writes of a backlog: new and changed rows, and the goals that were closed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ type Row = GoalRow | PlanRow | StepRow | IntentRow | NoteRow | SatisfactionRow |
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoalClosed:
-    """A goal that ended by somebody's doing, and what it was worth: for the log."""
+    """A goal that was closed, with its satisfaction: for the log."""
 
     goal_id: UUID
     state: GoalState
@@ -23,10 +23,10 @@ class GoalClosed:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BacklogChanges:
-    """Rows of one agent's backlog to be written, in the order in which they were made; false if there are none."""
+    """Rows of one agent's backlog to write, in the order of their creation; false if there are none."""
 
     agent_id: UUID
-    #: When the new rows were made.
+    #: The creation time of the new rows.
     at: datetime
     new_goals: tuple[GoalRow, ...] = ()
     new_plans: tuple[PlanRow, ...] = ()
@@ -61,7 +61,7 @@ class BacklogChanges:
 
 
 class ChangeLog:
-    """Collects what one unit of work makes and changes."""
+    """Collects the rows that one unit of work creates and changes."""
 
     def __init__(self) -> None:
         self._new: dict[UUID, Row] = {}
@@ -78,7 +78,7 @@ class ChangeLog:
             self._changed[row.id] = row
 
     def closed(self, goal: GoalRow, signal: SatisfactionRow) -> None:
-        """Record that a goal has ended, with what it was worth."""
+        """Record a closed goal with its satisfaction."""
         self._closed.append(GoalClosed(goal_id=goal.id, state=goal.state, signal=signal))
 
     def changes(self, *, agent_id: UUID, at: datetime) -> BacklogChanges:
@@ -104,7 +104,7 @@ class ChangeLog:
         )
 
     def clear(self) -> None:
-        """Forget what was recorded: it is written."""
+        """Clear the log after its rows were saved."""
         self._new.clear()
         self._changed.clear()
         self._closed.clear()

@@ -1,4 +1,4 @@
-"""Intents of one backlog: steps that are committed to, locked by a heartbeat, put off or abandoned, in memory."""
+"""The intents of one backlog, changed in memory: committed, locked, unlocked, abandoned."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPEN_INTENTS = frozenset({IntentStatus.PENDING, IntentStatus.LOCKED})
 
 
 class Commitments:
-    """Open intents of one backlog."""
+    """The open intents of one backlog."""
 
     def __init__(self, agent_id: UUID, rows: BacklogRows, log: ChangeLog, now: datetime) -> None:
         self._agent_id = agent_id
@@ -38,7 +38,7 @@ class Commitments:
         return [intent for intent in self._intents.values() if intent.status in OPEN_INTENTS]
 
     def count_abandoned(self, goal: GoalRow, why: str) -> int:
-        """Return how many of a goal's intents this unit of work abandoned for that reason."""
+        """Count a goal's intents that this unit of work abandoned for a reason."""
         return sum(
             intent.goal_id == goal.id and intent.last_error == why for intent in self._intents.values()
         )
@@ -60,9 +60,9 @@ class Commitments:
         return intent
 
     def lock(self, intent_id: UUID, heartbeat_id: UUID, *, again: bool) -> bool:
-        """Lock an intent for a heartbeat, if it waits or the heartbeat that locked it is gone; return whether it was.
+        """Lock an intent for a heartbeat, if it is pending or its lock is stale; return whether it was locked.
 
-        The heartbeat counts as spent on the intent, but not `again`.
+        The heartbeat counts as spent on the intent, unless `again`.
         """
         intent = self._intents.get(intent_id)
         if intent is None or not self._is_free(intent, heartbeat_id):
@@ -75,9 +75,9 @@ class Commitments:
         return True
 
     def put_off(self, intent: IntentRow, *, counted: bool) -> None:
-        """Unlock a locked intent without a try: neither the try nor the heartbeat counts.
+        """Unlock a locked intent that was not tried: neither the attempt nor the heartbeat counts.
 
-        `counted`: the lock counted the heartbeat; after an earlier try in the same heartbeat it did not.
+        `counted`: the lock counted the heartbeat; after an earlier attempt in the same heartbeat it did not.
         """
         if intent.status != IntentStatus.LOCKED:
             return
@@ -87,7 +87,7 @@ class Commitments:
         self.unlock(intent)
 
     def abandon(self, intent: IntentRow, why: str) -> None:
-        """Give an open intent up."""
+        """Abandon an open intent."""
         intent.status, intent.last_error, intent.ended_at = IntentStatus.ABANDONED, why, self._now
         self.unlock(intent)
 
@@ -105,6 +105,6 @@ class Commitments:
 
 
 def require_active(goal: GoalRow) -> None:
-    """Raise TransitionIllegal for a goal that is not worked on."""
+    """Raise TransitionIllegal for a goal that is not active."""
     if goal.state != GoalState.ACTIVE:
         raise TransitionIllegal(f"only an active goal is broken into intents; {goal.title!r} is {goal.state}")

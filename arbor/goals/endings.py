@@ -1,4 +1,4 @@
-"""How goals end, and what that means for the goals they are parts of."""
+"""Close goals, and update the goals that they are parts of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from arbor.goals.backlog_changes import ChangeLog
-from arbor.goals.hierarchy import Child, fraction_of, is_reached
+from arbor.goals.hierarchy import ChildGoal, fraction_of, is_reached
 from arbor.goals.rows import BacklogRows, GoalRow, SatisfactionRow
 from arbor.goals.satisfaction import satisfaction
 from arbor.goals.steps import Steps
@@ -15,7 +15,7 @@ from arbor.ids import uuid7
 
 
 class Endings:
-    """Closes goals of one backlog, in memory. `by_person`: a person does it, and the agent is notified."""
+    """Closes goals of one backlog, in memory. `by_person`: a person closes them, and the agent is notified."""
 
     def __init__(
         self,
@@ -36,9 +36,9 @@ class Endings:
         self.reached: list[GoalRow] = []
 
     def close(self, goal: GoalRow, reason: str, *, by_rule: bool = False) -> None:
-        """Drop the plans and steps of a goal that is completed or given up, record its worth, and lift its parent.
+        """Abandon the plans and steps of a closed goal, record its satisfaction, and update its parent.
 
-        A goal that a rule closes was neither reached nor given up: nothing is learned from it.
+        A goal that a rule closes was neither completed nor abandoned, so it has no satisfaction.
         """
         if not by_rule:
             self._appraise(goal)
@@ -55,17 +55,17 @@ class Endings:
         self.lift(goal)
 
     def lift(self, goal: GoalRow) -> None:
-        """Pass on what happened to a goal to the goals above it."""
+        """Update the goals above a changed goal."""
         self._follow_parts(goal.parent_id)
 
     def take_out(self, whole_id: UUID | None) -> None:
-        """Compute a goal anew from the parts that remain, now that one was taken out."""
+        """Recompute a goal from its remaining parts after one was moved out."""
         self._follow_parts(whole_id, without_parts=0.0)
 
-    def children(self, parent: GoalRow) -> list[Child]:
-        """Return a goal's parts, those that have ended included."""
+    def children(self, parent: GoalRow) -> list[ChildGoal]:
+        """Return a goal's parts, closed ones included."""
         parts = [
-            Child(state=goal.state, fraction=goal.fraction)
+            ChildGoal(state=goal.state, fraction=goal.fraction)
             for goal in self._rows.goals.values()
             if goal.parent_id == parent.id
         ]
@@ -101,9 +101,9 @@ class Endings:
                 self._log.changed(other)
 
     def _follow_parts(self, whole_id: UUID | None, *, without_parts: float | None = None) -> None:
-        """Complete a goal that is reached by its parts, else set its fraction to theirs.
+        """Complete a goal that its parts have reached, else set its fraction to theirs.
 
-        `without_parts` is its fraction where no part counts; None: it stays as it is.
+        `without_parts` is the fraction where no part counts; None: the fraction stays as it is.
         """
         whole = self._rows.goals.get(whole_id) if whole_id else None
         if whole is None or not whole.state.is_open:

@@ -1,4 +1,4 @@
-"""Goals within goals: what a parent makes of its children, and where a goal may stand (seed 004, 4.6)."""
+"""The hierarchy of goals: a parent's fraction and completion, and the limits of nesting (seed 004, 4.6)."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from arbor.errors import Invalid
 from arbor.goals.values import GoalState
 
-#: Goals that may stand above one another, the lowest included: deeper, nobody keeps the whole in view. Ours.
+#: The deepest nesting of goals, the lowest included.
 MAX_DEPTH = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Child:
-    """A goal as its parent sees it; `fraction` is the share that is done, 0 to 1."""
+class ChildGoal:
+    """A part of a goal; `fraction` is the share that is done, 0 to 1."""
 
     state: GoalState
     fraction: float = 0.0
 
 
-def is_reached(children: Iterable[Child]) -> bool:
-    """Tell whether a goal is reached by its children: none is open any more, and at least one was completed.
+def is_reached(children: Iterable[ChildGoal]) -> bool:
+    """Return whether a goal is reached by its children: none is open any more, and at least one was completed.
 
-    One that was given up does not stand in the way; but a goal all of whose parts were given up is not reached.
+    Abandoned children do not count, but a goal whose children were all abandoned is not reached.
     """
     states = [child.state for child in children]
     return GoalState.COMPLETED in states and not any(state.is_open for state in states)
 
 
-def fraction_of(children: Iterable[Child]) -> float | None:
-    """Return how far a goal is by its children: their mean, without those given up; None where none counts."""
+def fraction_of(children: Iterable[ChildGoal]) -> float | None:
+    """Return the mean fraction of a goal's children, without the abandoned ones; None where none counts."""
     done = [
         1.0 if child.state is GoalState.COMPLETED else child.fraction
         for child in children
@@ -40,9 +40,9 @@ def fraction_of(children: Iterable[Child]) -> float | None:
 
 
 def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K | None]) -> None:
-    """Raise Invalid where `goal` (None: a new one) cannot be a part of `parent`: below itself, or too deep.
+    """Raise Invalid where `goal` (None: a new one) cannot be a part of `parent`: it would be below itself, or too deep.
 
-    `parents` are the open goals, each with its parent; what stands above a closed one no longer counts.
+    `parents` are the open goals, each with its parent; goals above a closed one no longer count.
     """
     above = _chain(parent, parents)
     if goal is not None and goal in above:
@@ -63,9 +63,9 @@ def _chain[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> list[K]:
 
 
 def _height[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> int:
-    """Return how many goals stand below one another from this one down, itself included."""
+    """Return the depth of the hierarchy below a goal, itself included."""
     return max(len(chain[: chain.index(goal) + 1]) for chain in _chains(parents) if goal in chain)
 
 
 def _chains[K: Hashable](parents: Mapping[K, K | None]) -> list[list[K]]:
-    return [_chain(each, parents) for each in parents]
+    return [_chain(goal, parents) for goal in parents]

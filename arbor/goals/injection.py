@@ -1,6 +1,6 @@
-"""Goals that come by themselves: from what presses, from what an agent is for, and from what happens (seed 003, 3.7, 10.4).
+"""Goal rules: create goals from needs, from an agent's role and from events (seed 003, 3.7, 10.4).
 
-Each rule makes at most one goal, and none while one that it made is open.
+Each rule creates at most one goal, and none while an earlier one of its goals is open.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from arbor.goals.values import MAX_NEW_PER_BEAT, MAX_OPEN, GoalLayer, GoalSource
 # Seed 003, 10.4.
 CURIOSITY_AFTER = 10.0
 CURIOSITY_PER_RISK = 20.0
-#: What an agent without traits counts as.
+#: The risk tolerance of an agent without traits.
 BALANCED = 0.5
 # Seed 003, 3.7 knows a balance below 20. Here an agent lives on energy and on a daily budget of tokens and money: so many
 # beats in a row that ended without energy, or a budget of which 30 % or less is left, mean the same.
@@ -31,27 +31,27 @@ CHANCE_LENGTH = 120
 
 
 class Rule(StrEnum):
-    """Why a goal came by itself; the name is noted with it."""
+    """The rule that created a goal; its name is stored with the goal."""
 
-    #: Too long without anything new.
+    #: The agent has met nothing new for too long.
     CURIOSITY = "curiosity"
     #: Energy or the day's budget runs out.
     SURVIVAL = "survival"
-    #: It has no aspiration; its role has one.
+    #: The agent has no aspiration; its role has one.
     ROLE = "role"
-    #: Something happened that may be a chance.
+    #: An event may be a chance.
     OPPORTUNITY = "opportunity"
-    #: Its peers think little of it.
+    #: The agent's peers think little of it.
     REPUTATION = "reputation"
-    #: Its peers think much of it.
+    #: The agent's peers think much of it.
     MENTORING = "mentoring"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Circumstances:
-    """What the rules look at."""
+    """The input of the goal rules."""
 
-    #: Rules of which a goal is open.
+    #: Rules that have an open goal.
     open_rules: frozenset[str] = frozenset()
     #: Titles of all open goals.
     open_titles: Sequence[str] = ()
@@ -59,22 +59,22 @@ class Circumstances:
     has_aspiration: bool = False
     role: AgentRole | None = None
     risk_tolerance: float = BALANCED
-    #: Beats since it last met something new.
+    #: Heartbeats since the agent last met something new.
     stale_beats: int = 0
-    #: Beats in a row that ended without energy.
+    #: Heartbeats in a row that ended without energy.
     exhausted_beats: int = 0
     #: Whether 30 % or less of the day's budget is left.
     budget_runs_low: bool = False
-    #: What happened around it, one text each.
+    #: Events that may be chances, as texts.
     chances: Sequence[str] = ()
-    #: Share of its peers' dealings with it that went well, and how many dealings there were.
+    #: The share of peers' dealings with the agent that went well, and the number of dealings.
     standing: float | None = None
     dealings: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Injected:
-    """A goal that a rule makes."""
+    """A goal that a rule creates."""
 
     rule: Rule
     title: str
@@ -111,29 +111,29 @@ ASPIRATIONS: Mapping[AgentRole, tuple[str, str]] = MappingProxyType(
 
 
 def calls_for_work(layer: GoalLayer, rule: str) -> bool:
-    """Tell whether an active goal is by itself a reason to beat: an objective or a task is.
+    """Return whether an active goal is by itself a reason for a heartbeat: an objective or a task is.
 
-    An aspiration is never done with, and what is to be done for it are goals and steps of their own. A goal to spend
-    less would else be what is spent on.
+    An aspiration never ends, and its work is done by goals and steps of its own. A goal to spend
+    less would otherwise cause spending itself.
     """
     return layer is not GoalLayer.ASPIRATION and rule != Rule.SURVIVAL
 
 
 def has_recovered(now: Circumstances) -> bool:
-    """Tell whether what made the survival goal is over: the day's budget is renewed, and no late beat ended exhausted."""
+    """Return whether the cause of the survival goal is over: the day's budget is renewed, and no recent heartbeat ended exhausted."""
     return not now.budget_runs_low and not now.exhausted_beats
 
 
 def curiosity_pressure(stale_beats: int, risk_tolerance: float) -> float:
-    """Return how much an agent wants something new (seed 003, 10.4); above 1 it goes and looks for it."""
+    """Return the pressure of curiosity (seed 003, 10.4); above 1 the agent explores."""
     return stale_beats / (CURIOSITY_AFTER + CURIOSITY_PER_RISK * risk_tolerance)
 
 
 def injected_goals(now: Circumstances) -> list[Injected]:
-    """Return the goals that the rules make in these circumstances, the most pressing first; none where there is no room."""
+    """Apply the rules; return their goals, the most urgent first, none where there is no room."""
     if len(now.open_titles) >= MAX_OPEN:
         return []
-    made = (_survival(now), _opportunity(now), _role(now), _standing(now), _curiosity(now))
+    made = (_survival(now), _opportunity(now), _role(now), _reputation(now), _curiosity(now))
     wanted = [
         goal
         for goal in made
@@ -183,7 +183,7 @@ def _role(now: Circumstances) -> Injected | None:
     )
 
 
-def _standing(now: Circumstances) -> Injected | None:
+def _reputation(now: Circumstances) -> Injected | None:
     if now.standing is None or now.dealings < STANDING_KNOWN_FROM:
         return None
     if now.standing < POOR_STANDING:

@@ -1,4 +1,4 @@
-"""Intents: steps an agent has committed to, tried a few times, then given up."""
+"""Intents: committed steps that are attempted a few times, then abandoned."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from arbor.errors import TransitionIllegal
 
 # Seed 000, 2: abandoned after three failures.
 MAX_ATTEMPTS = 3
-# At most so many steps of one goal are committed at once (the origin of seed 000).
+# The most steps of one goal that are committed at once (the origin of seed 000).
 MAX_AT_ONCE = 3
-# The origin of seed 000: a lock whose heartbeat no longer runs is let go after this.
+# The origin of seed 000: a lock whose heartbeat no longer runs is released after this time.
 STALE_LOCK = timedelta(seconds=60)
-# A step may take so many times the heartbeats it was estimated at, as one that takes one may be tried three times.
+# A step may take three times its estimated heartbeats, as a step of one heartbeat may be tried three times.
 TICKS_FOR_ESTIMATE = 3
 #: No work on the goal that they name: resting does nothing for one, and what these do to goals they note themselves.
 NO_WORK = frozenset({"rest", "review_goals", "brainstorm_goals", "reprioritize"})
@@ -24,7 +24,7 @@ NO_STAND_IN = NO_WORK | {"observe"}
 
 
 class IntentStatus(StrEnum):
-    """How far an intent has come."""
+    """The status of an intent."""
 
     #: Waits to be executed.
     PENDING = "pending"
@@ -32,9 +32,9 @@ class IntentStatus(StrEnum):
     LOCKED = "locked"
     #: Done.
     COMPLETED = "completed"
-    #: It cannot work, so it is not tried again.
+    #: Cannot succeed, so it is not tried again.
     FAILED = "failed"
-    #: Given up: it failed too often, or its goal is no longer pursued.
+    #: Failed too often, or its goal is no longer pursued.
     ABANDONED = "abandoned"
 
 
@@ -70,7 +70,7 @@ def move_intent(status: IntentStatus, to: IntentStatus) -> IntentStatus:
 def carries_out(
     action: str, step: str, *, offered: Collection[str], stand_ins: Collection[str] = frozenset()
 ) -> bool:
-    """Tell whether an action carries out a step that names the action `step`.
+    """Return whether an action carries out a step that names the action `step`.
 
     It does when it is that action; in its place, another does only where that one is not `offered`. `stand_ins` are those
     that do in any case.
@@ -81,26 +81,26 @@ def carries_out(
 
 
 def tick_limit(estimated_ticks: int | None) -> int | None:
-    """Return how many heartbeats may be spent on a step before it is given up (seed 003, 3.10); None: no limit."""
+    """Return the most heartbeats that may be spent on a step (seed 003, 3.10); None: no limit."""
     return max(1, estimated_ticks) * TICKS_FOR_ESTIMATE if estimated_ticks is not None else None
 
 
 def is_stale_lock(locked_at: datetime | None, *, now: datetime, holder_runs: bool) -> bool:
-    """Tell whether a lock is to be let go: its heartbeat runs no more, and a minute has passed."""
+    """Return whether a lock is to be released: its heartbeat runs no more, and a minute has passed."""
     return not holder_runs and (locked_at is None or now - locked_at >= STALE_LOCK)
 
 
 def is_used_up(ticks_used: int, limit: int | None) -> bool:
-    """Tell whether all the heartbeats that a step may take have been spent on it."""
+    """Return whether the heartbeats of a step are used up."""
     return limit is not None and ticks_used >= limit
 
 
 def after_failure(
     attempts: int, *, final: bool = False, ticks_used: int = 0, limit: int | None = None
 ) -> IntentStatus:
-    """Return what becomes of a locked intent whose attempt number `attempts` (from 1) has failed.
+    """Return the next status of a locked intent whose attempt number `attempts` (from 1) has failed.
 
-    `final` says that trying again cannot help: the action is gone, or what it refers to. `limit` is its limit of ticks.
+    `final`: a retry cannot help, because the action or its target is gone. `limit` is the step's limit of heartbeats.
     """
     if final:
         return IntentStatus.FAILED
@@ -109,7 +109,7 @@ def after_failure(
 
 
 def after_part(*, ticks_used: int, limit: int | None) -> IntentStatus:
-    """Return what becomes of a locked intent of which a part was done: one that was to take longer goes on."""
+    """Return the next status of a locked intent that was done in part: a longer one goes on."""
     if limit is None or ticks_used * TICKS_FOR_ESTIMATE >= limit:
         return IntentStatus.COMPLETED
     return IntentStatus.PENDING

@@ -1,4 +1,4 @@
-"""When two titles name one goal, though not in the same words."""
+"""Compare titles: find two that name one goal in different words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WRITTEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 class _Word(NamedTuple):
-    """A telling word: as it is said, as its stem, and whether it is written like a name."""
+    """A significant word: as written, its stem, and whether it is written like a name."""
 
     said: str
     stem: str
@@ -43,15 +43,15 @@ class _Word(NamedTuple):
 
 
 def same_goal(title: str, other: str) -> bool:
-    """Tell whether two titles name one goal: each telling word of one has its like in the other.
+    """Return whether two titles name one goal: each significant word of one has a match in the other.
 
-    Numbers and names must be equal, and so must be how often something is denied.
+    Numbers, names and the number of negations must be equal.
     """
     mine, theirs = _telling(title), list(_telling(other))
     if not mine or len(mine) != len(theirs) or _opposed(title, other):
         return False
     for word in mine:
-        like = next((each for each in theirs if _like(word, each)), None)
+        like = next((candidate for candidate in theirs if _like(word, candidate)), None)
         if like is None:
             return False
         theirs.remove(like)
@@ -60,7 +60,7 @@ def same_goal(title: str, other: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _telling(title: str) -> tuple[_Word, ...]:
-    # A capital at the beginning says nothing.
+    # A capital at the beginning does not make a name.
     names = {word.casefold() for word in _WRITTEN.findall(title)[1:] if word[0].isupper()}
     words = [_Word(word, term_of(word), word in names) for word in dict.fromkeys(words_of(title))]
     return tuple(word for word in words if word.said not in STOP_WORDS) or tuple(words)
@@ -68,7 +68,7 @@ def _telling(title: str) -> tuple[_Word, ...]:
 
 @lru_cache(maxsize=10_000)
 def _turns(title: str) -> tuple[int, frozenset[str]]:
-    """Return how often a title denies, and its words."""
+    """Return the number of negations in a title, and its words."""
     words = list(words_of(title))
     return sum(word in _NEGATIONS or word.endswith("n't") for word in words), frozenset(words)
 
@@ -79,8 +79,8 @@ def _opposed(title: str, other: str) -> bool:
         return True
     only_mine, only_theirs = mine - theirs, theirs - mine
     return any(
-        (one in only_mine and two in only_theirs) or (two in only_mine and one in only_theirs)
-        for one, two in _OPPOSITES
+        (word in only_mine and opposite in only_theirs) or (opposite in only_mine and word in only_theirs)
+        for word, opposite in _OPPOSITES
     )
 
 
@@ -101,7 +101,7 @@ def _like(word: _Word, other: _Word) -> bool:
 
 
 def shared_words(text: str, other: str) -> frozenset[str]:
-    """Return the telling words, as stems, that two texts have in common."""
+    """Return the stems of the significant words that two texts have in common."""
     return _stems(text) & _stems(other)
 
 

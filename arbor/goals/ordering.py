@@ -1,4 +1,4 @@
-"""A backlog in order: each goal weighed by the formula, with what its agent is like, can do and has experienced."""
+"""Compute the priorities of an agent's goals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.goals.values import GoalSource
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scale:
-    """What the goals of one agent are weighed by."""
+    """The agent's inputs of the priority formula."""
 
     weights: PriorityWeights
     #: {action: [attempts, successes]}
@@ -31,7 +31,7 @@ def weigh(
     stated_reward: float | None,
     actions: Collection[str],
 ) -> float:
-    """Return a goal's priority; `actions` are those that its steps use, `stated_reward` what it was said to be worth."""
+    """Compute a goal's priority; `actions` are those that its steps use, `stated_reward` its stated worth."""
     terms = estimate_terms(
         source,
         fraction=fraction,

@@ -1,4 +1,4 @@
-"""Plans and steps made of drafts, and plans that grow by further steps."""
+"""Create plans and steps from drafts, and extend plans."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def new_steps(plan_id: UUID, drafts: Iterable[StepDraft], *, first: int) -> list
 
 
 def not_planned_yet(drafts: Iterable[StepDraft], planned: Iterable[StepRow]) -> list[StepDraft]:
-    """Return the drafts that say something else than every step that is planned already."""
+    """Return the drafts that repeat no planned step."""
     known = {(step.action, _key(step.description)) for step in planned}
     return [draft for draft in drafts if (draft.action, _key(draft.description)) not in known]
 
 
 def extend_plan(plan: PlanRow, draft: PlanDraft) -> None:
-    """Add what further steps may take to what the plan may take already."""
+    """Add the estimates of further steps to those of the plan."""
     if draft.estimated_ticks is not None:
         plan.estimated_ticks = (plan.estimated_ticks or 0) + draft.estimated_ticks
     if draft.estimated_cost is not None:

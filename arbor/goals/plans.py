@@ -11,24 +11,24 @@ from uuid import UUID
 from arbor.errors import Invalid, TransitionIllegal
 from arbor.goals.intents import MAX_AT_ONCE
 
-#: Steps of one plan: a longer one is not a plan that anybody keeps in view. Ours.
+#: The most steps of a plan.
 MAX_STEPS = 20
 MAX_DEPENDENCIES = 10
 STEP_LENGTH = 1_000
-#: What is more is no estimate of anything.
+#: The largest estimate that is accepted.
 MAX_ESTIMATE = 1_000_000
 
 
 class PlanStatus(StrEnum):
-    """How far a plan has come (seed 003, 3.8)."""
+    """The status of a plan (seed 003, 3.8)."""
 
-    #: Thought of, not taken up.
+    #: Drafted, not started.
     DRAFT = "draft"
     #: Being carried out; a goal has at most one.
     ACTIVE = "active"
     #: Every step is done.
     COMPLETED = "completed"
-    #: Given up, with a reason.
+    #: Abandoned, with a reason.
     ABANDONED = "abandoned"
 
 
@@ -43,21 +43,21 @@ PLAN_TRANSITIONS: Mapping[PlanStatus, tuple[PlanStatus, ...]] = MappingProxyType
 
 
 class StepStatus(StrEnum):
-    """How far a step of a plan has come."""
+    """The status of a step of a plan."""
 
-    #: Its turn has not come.
+    #: Not committed yet.
     WAITING = "waiting"
-    #: It is an intent now.
+    #: Committed as an intent.
     COMMITTED = "committed"
     #: Done.
     COMPLETED = "completed"
-    #: It failed for good, or its plan was given up.
+    #: Failed for good, or its plan was abandoned.
     ABANDONED = "abandoned"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepDraft:
-    """A step as it is thought of: which action, what for, what must be so before and will be so after (seed 003, 3.8)."""
+    """A drafted step: action, purpose, precondition and postcondition (seed 003, 3.8)."""
 
     action: str
     description: str
@@ -68,7 +68,7 @@ class StepDraft:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanDraft:
-    """Steps towards a goal, with what they may take: heartbeats, energy, risk from 0 to 1, things from elsewhere."""
+    """Drafted steps towards a goal, with estimates of heartbeats, energy and risk (0 to 1), and dependencies."""
 
     steps: Sequence[StepDraft]
     estimated_ticks: int | None = None
@@ -78,7 +78,7 @@ class PlanDraft:
 
 
 def check_draft(draft: PlanDraft) -> None:
-    """Raise Invalid for a plan that cannot be kept."""
+    """Raise Invalid for a draft that cannot be stored."""
     if not draft.steps:
         raise Invalid("a plan has at least one step")
     if len(draft.dependencies) > MAX_DEPENDENCIES:
@@ -107,10 +107,10 @@ def move_plan(status: PlanStatus, to: PlanStatus) -> PlanStatus:
 
 
 def next_to_commit(steps: Sequence[tuple[StepStatus, bool]], *, committed: int) -> list[int]:
-    """Return the places of the steps that become intents now, `committed` of the goal being intents already.
+    """Return the positions of the steps to commit now, when `committed` intents of the goal are open already.
 
-    `steps` are (status, has a precondition) in order. Steps are committed in order, as many as there is room for; one
-    with a precondition waits until all before it are done, for it rests on what they bring about.
+    `steps` are (status, has a precondition) in order. Steps are committed in order while there is room; one
+    with a precondition waits until all before it are done.
     """
     ready: list[int] = []
     for place, (status, has_precondition) in enumerate(steps):
@@ -125,26 +125,26 @@ def next_to_commit(steps: Sequence[tuple[StepStatus, bool]], *, committed: int) 
 
 
 def is_carried_out(steps: Sequence[StepStatus]) -> bool:
-    """Tell whether a plan is done: it has steps, and every one is."""
+    """Return whether a plan has steps and all of them are completed."""
     return bool(steps) and all(status is StepStatus.COMPLETED for status in steps)
 
 
 class LinkKind(StrEnum):
-    """What a memory is to a goal (seed 004, 7.4)."""
+    """The kind of a link between a memory and a goal (seed 004, 7.4)."""
 
-    #: It gave rise to the goal.
+    #: The memory gave rise to the goal.
     ORIGIN = "origin"
-    #: It tells of progress.
+    #: The memory records progress.
     PROGRESS = "progress"
-    #: It tells of the end.
+    #: The memory records the goal's end.
     COMPLETION = "completion"
-    #: It stands in the way.
+    #: The memory is about a blocker.
     BLOCKER = "blocker"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoalLink:
-    """A memory tied to a goal."""
+    """A memory linked to a goal."""
 
     goal_id: UUID
     memory_id: UUID

@@ -1,4 +1,4 @@
-"""Which goal matters most: the formula of seed 003, 10.2, over what is known of a goal."""
+"""The priority of goals: the formula of seed 003, 10.2."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ NOVELTY_BY_SOURCE: Mapping[GoalSource, float] = MappingProxyType(
     {GoalSource.CURIOSITY: 1.0, GoalSource.OPPORTUNITY: 0.7, GoalSource.EXTERNAL: 0.5}
 )
 NOVELTY_OTHERWISE = 0.2
-# Where nothing is known of how well an agent does it: neither a match nor a mismatch.
+# For actions without experience: neither a match nor a mismatch.
 CAPABILITY_UNKNOWN = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriorityTerms:
-    """What the formula weighs: urgency from 1 (no hurry) to 2 (overdue), the rest from 0 to 1."""
+    """The terms of the formula: urgency from 1 (no hurry) to 2 (overdue), the others from 0 to 1."""
 
     urgency: float
     reward: float
@@ -58,7 +58,7 @@ class PriorityTerms:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PriorityWeights:
-    """How much each term counts for one agent; an agent without traits counts as balanced."""
+    """The weights of the terms for one agent; the defaults are those of an agent without traits."""
 
     urgency: float = 1.0
     reward: float = 0.75
@@ -90,7 +90,7 @@ def priority(terms: PriorityTerms, weights: PriorityWeights) -> float:
 
 
 def urgency(deadline: datetime | None, now: datetime) -> float:
-    """Return how much a deadline presses, from 1 (none, or far off) to 2 (passed)."""
+    """Return the urgency of a deadline, from 1 (none, or far off) to 2 (passed)."""
     if deadline is None:
         return URGENCY_WITHOUT_HURRY
     left = deadline - now
@@ -98,7 +98,7 @@ def urgency(deadline: datetime | None, now: datetime) -> float:
 
 
 def capability_match(actions: Collection[str], learned: Mapping[str, Sequence[int]]) -> float:
-    """Return how well an agent does what a goal takes, 0 to 1: the mean share of successes over these actions.
+    """Return an agent's capability for a goal, 0 to 1: the mean share of successes over its actions.
 
     `learned` is {action: [attempts, successes]}. An action never tried counts as 0.5, and so does a goal of which no step
     is known.
@@ -119,9 +119,9 @@ def estimate_terms(
     reward: float | None = None,
     capability: float = CAPABILITY_UNKNOWN,
 ) -> PriorityTerms:
-    """Estimate a goal's terms from where it comes from, how far it is done (0 to 1) and when it is due.
+    """Estimate a goal's terms from its source, its fraction (0 to 1) and its deadline.
 
-    `reward` is what it is expected to bring (None: by its source), `capability` how well the agent does what it takes.
+    `reward` is the expected reward (None: by the source), `capability` the result of `capability_match`.
     """
     novelty = NOVELTY_BY_SOURCE.get(source, NOVELTY_OTHERWISE)
     return PriorityTerms(

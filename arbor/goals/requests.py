@@ -1,4 +1,4 @@
-"""Requests to a backlog that have many parts."""
+"""Request objects for changes to a backlog."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TITLE_LENGTH = 300
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewGoalRequest:
-    """A goal that is to be added; without a state, it starts where its source says."""
+    """A goal to add; without a state, its source decides the state."""
 
     title: str
     description: str = ""
@@ -27,7 +27,7 @@ class NewGoalRequest:
     blocked_by: str = ""
     #: 0 to 1; None: by its source.
     expected_reward: float | None = None
-    #: The rule of `arbor.goals.injection` that makes it, if one does.
+    #: The rule of `arbor.goals.injection` that created the goal, if any.
     rule: str = ""
 
 

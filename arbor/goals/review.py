@@ -1,4 +1,4 @@
-"""What a look at the backlog notices: what wants attention in a goal, and what to do about it (seed 004, 4.4)."""
+"""Review the backlog: find goals that need attention, and advise what to do (seed 004, 4.4)."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MOST_PROMOTED = 2
 
 
 class GoalFlag(StrEnum):
-    """Something about a goal that wants attention."""
+    """A reason why a goal needs attention."""
 
-    #: It waits for something else.
+    #: The goal waits for something else.
     BLOCKED = "blocked"
-    #: Nothing has happened to it for a week although it is active.
+    #: The goal is active and was not touched for a week.
     STALE = "stale"
     #: Its deadline has passed.
     OVERDUE = "overdue"
-    #: It goes against something the agent believes or knows.
+    #: The goal contradicts something the agent believes or knows.
     CONTRADICTED = "contradicted"
-    #: All the steps it was broken into have ended, and none was done.
+    #: All intents of the goal have ended, and none was completed.
     DEAD_LETTERED = "dead-lettered"
     #: Its plan was given up.
     REPLAN = "needs a new plan"
@@ -45,13 +45,13 @@ class GoalFlag(StrEnum):
 
 
 class Advice(StrEnum):
-    """What a look at the backlog suggests."""
+    """The advice of a review."""
 
-    #: Look after something that is wrong with a goal.
+    #: Attend to a problem of a goal.
     ATTEND = "attend"
-    #: Give a goal up.
+    #: Abandon a goal.
     ABANDON = "abandon"
-    #: Take a goal up.
+    #: Activate a goal.
     PROMOTE = "promote"
     #: Think of goals.
     BRAINSTORM = "brainstorm"
@@ -59,7 +59,7 @@ class Advice(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reviewed:
-    """An open goal as a review looks at it."""
+    """An open goal, as the input of a review."""
 
     id: str
     title: str
@@ -67,24 +67,24 @@ class Reviewed:
     touched_at: datetime
     layer: GoalLayer = GoalLayer.OBJECTIVE
     deadline: datetime | None = None
-    #: What it waits for and is still so; empty: nothing.
+    #: The goal's present blocker; empty: none.
     blocker: str = ""
-    #: What it goes against; empty: nothing that is known.
+    #: What the goal contradicts; empty: nothing known.
     contradiction: str = ""
-    #: The steps it was broken into: how many, how many are open, how many were done.
+    #: Counts of the goal's intents: all, open, completed.
     intents: int = 0
     intents_open: int = 0
     intents_done: int = 0
-    #: How its latest plan stands, and why it was given up.
+    #: The status of the latest plan, and the reason why it was abandoned.
     plan: PlanStatus | None = None
     plan_reason: str = ""
-    #: Memories tied to it that are present in mind.
+    #: Linked memories that are active now.
     present_memories: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Issue:
-    """Something the review found, in the words that the agent reads; `goal_id` is empty when it is about no goal."""
+    """A finding of the review, in the words of the prompt; `goal_id` is empty for one about no goal."""
 
     advice: Advice
     text: str
@@ -92,9 +92,9 @@ class Issue:
 
 
 def flag_goal(goal: Reviewed, now: datetime) -> tuple[GoalFlag, ...]:
-    """Return what wants attention in a goal; a closed one wants none, and only an active one goes stale or wants a plan.
+    """Return the flags of a goal; a closed goal has none, and only an active one goes stale or needs a plan.
 
-    An aspiration does not go stale: it stands above what is done for it, and is never done with.
+    An aspiration does not go stale, because it never ends.
     """
     if not goal.state.is_open:
         return ()
@@ -119,7 +119,7 @@ def flag_goal(goal: Reviewed, now: datetime) -> tuple[GoalFlag, ...]:
 
 
 def relevance(goal: Reviewed, *, themes: Sequence[str], now: datetime) -> float:
-    """Return how much nearer a goal has come: memories of it and themes like it on the mind, and its deadline."""
+    """Return a queued goal's relevance, from its active memories, active clusters like it, and its deadline."""
     score = RELEVANCE_OF_MEMORY if goal.present_memories else 0.0
     if any(shared_words(goal.title, theme) for theme in themes):
         score += RELEVANCE_OF_THEME
@@ -129,7 +129,7 @@ def relevance(goal: Reviewed, *, themes: Sequence[str], now: datetime) -> float:
 
 
 def review(goals: Sequence[Reviewed], *, themes: Sequence[str], now: datetime) -> list[Issue]:
-    """Return what a look at the open goals finds, most important goal first; `themes` are what the mind is on, in words."""
+    """Review the open goals, most important first; `themes` are the names of active clusters."""
     if not goals:
         return [Issue(advice=Advice.BRAINSTORM, text="You have no goals. Think of some worth wanting.")]
     issues = [issue for goal in goals for issue in _issues_of(goal, now)]
@@ -162,9 +162,9 @@ def _say(flag: GoalFlag, goal: Reviewed, now: datetime) -> str:
 
 
 def _promotions(goals: Sequence[Reviewed], themes: Sequence[str], now: datetime) -> list[Issue]:
-    """Suggest what to take up: what has come nearer while there is room, or the best there is while nothing is active.
+    """Suggest goals to activate: relevant ones while there is room, or the best one while none is active.
 
-    While there is none, only a deadline that presses is reason enough to make some.
+    Without room, only an urgent deadline is a reason to make some.
     """
     active = [goal for goal in goals if goal.state is GoalState.ACTIVE]
     full = len(active) >= MAX_ACTIVE
@@ -172,7 +172,7 @@ def _promotions(goals: Sequence[Reviewed], themes: Sequence[str], now: datetime)
     if full:
         queued = [goal for goal in queued if urgency(goal.deadline, now) >= PRESSING]
     scored = [(relevance(goal, themes=themes, now=now), goal) for goal in queued]
-    nearer = sorted((each for each in scored if each[0] >= RELEVANT_FROM), key=lambda each: -each[0])
+    nearer = sorted((pair for pair in scored if pair[0] >= RELEVANT_FROM), key=lambda pair: -pair[0])
     why = _MAKE_ROOM if full else "it bears on the present moment"
     found = [_promotion(goal, why) for _, goal in nearer[:MOST_PROMOTED]]
     if not active and not found:

@@ -1,7 +1,7 @@
-"""Rows of a backlog as plain values: goals, plans, steps, intents, and what is written beside them.
+"""Rows of a backlog as plain values: goals, plans, steps, intents, notes, satisfactions, percepts.
 
 The names are those of the tables' columns. A row that a `Backlog` returns is the row it saves: its methods change it in
-place. When a row was made is not part of it: a new row is stamped with the time of the change.
+place. Rows have no creation time: a new row gets the time of the change.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
-from arbor.goals.hierarchy import Child
+from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.satisfaction import Experienced, GoalOutcome
@@ -110,7 +110,7 @@ class NoteRow:
 
 @dataclass(kw_only=True, slots=True)
 class SatisfactionRow:
-    """What reaching, or giving up, a goal was worth (`arbor.goals.satisfaction.Signal`)."""
+    """The satisfaction of a closed goal (`arbor.goals.satisfaction.Signal`)."""
 
     id: UUID
     agent_id: UUID
@@ -126,15 +126,15 @@ class SatisfactionRow:
 class PerceptOfGoal(StrEnum):
     """A kind of percept about a goal: some of `apps.heartbeats.models.PerceptKind`."""
 
-    #: Something that the agent had set going has ended.
+    #: A plan or intent of the agent has ended.
     ACTION_RESULT = "action_result"
-    #: A step was given up when all heartbeats that it may take were spent.
+    #: A step was abandoned because its heartbeats were used up.
     TIMEOUT = "timeout"
 
 
 @dataclass(kw_only=True, slots=True)
 class PerceptRow:
-    """A message about a goal for the agent's next heartbeat; `detail` has the ids of what it is about."""
+    """A percept about a goal for the agent's next heartbeat; `detail` has the ids of its subjects."""
 
     id: UUID
     agent_id: UUID
@@ -145,16 +145,16 @@ class PerceptRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BacklogRows:
-    """What is open in an agent's backlog, by id, and a summary of what has ended."""
+    """The open rows of an agent's backlog, by id, and a summary of the closed ones."""
 
     goals: dict[UUID, GoalRow] = field(default_factory=dict)
     plans: dict[UUID, PlanRow] = field(default_factory=dict)
     #: Steps of these plans, in order of their positions.
     steps: list[StepRow] = field(default_factory=list)
     intents: dict[UUID, IntentRow] = field(default_factory=dict)
-    #: Intents whose lock belongs to a heartbeat that still runs or waits.
+    #: Intents that are locked by a heartbeat that still runs or waits.
     held_intents: frozenset[UUID] = frozenset()
-    #: Parts that have ended, by the open goal that they are parts of.
-    ended_children: Mapping[UUID, list[Child]] = field(default_factory=dict)
-    #: What the agent's latest goals came to, by their source.
+    #: Closed parts by their open parent.
+    ended_children: Mapping[UUID, list[ChildGoal]] = field(default_factory=dict)
+    #: The results of the agent's latest goals, by source.
     experienced: Mapping[GoalSource, Experienced] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What an ended goal was worth: the reinforcement signal of seed 003, 3.9, and what later goals learn from it."""
+"""The satisfaction of closed goals: the reinforcement signal of seed 003, 3.9, and the rewards expected of later goals."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from typing import Any
 from arbor.goals.priority import NOVELTY_BY_SOURCE, NOVELTY_OTHERWISE, REWARD_BY_SOURCE, SOCIAL_BY_SOURCE
 from arbor.goals.values import GoalSource
 
-#: A goal given up with so much of it done was reached in part. Ours.
+#: From this fraction on, an abandoned goal counts as reached in part.
 PARTLY_FROM = 0.5
-#: How much one goal that others care for changes how the agent stands with them. Ours.
+#: The change of reputation by one goal that matters to others.
 REPUTATION_STEP = 0.1
-#: What a source is thought to be worth from the start counts like so many goals that turned out so. Ours.
+#: The prior worth of a source counts like this many closed goals.
 PRIOR_GOALS = 3
 
 
 class GoalOutcome(StrEnum):
-    """How a goal resolved (seed 003, 3.4)."""
+    """The outcome of a goal (seed 003, 3.4)."""
 
     #: It was completed.
     SUCCESS = "success"
     #: It was given up.
     FAILURE = "failure"
-    #: It was given up, with half of it or more done.
+    #: It was abandoned with half of it or more done.
     PARTIAL = "partial"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experienced:
-    """What goals of one source came to so far: the mean of their rewards (0 to 1), and how many there were."""
+    """The results of an agent's goals of one source: the mean reward (0 to 1), and the number of goals."""
 
     mean: float
     goals: int
 
 
 def read_experienced(found: Mapping[str, Sequence[Any]]) -> dict[GoalSource, Experienced]:
-    """Return what goals came to by their source, from JSON: {source: [mean, goals]}."""
+    """Parse the results of goals by source from JSON: {source: [mean, goals]}."""
     return {
         GoalSource(source): Experienced(mean=mean, goals=goals) for source, (mean, goals) in found.items()
     }
@@ -57,14 +57,14 @@ class Signal:
 
 
 def worth(source: GoalSource, stated: float | None) -> float:
-    """Return what reaching a goal is worth, 0 to 1: as stated when it was taken up, else by its source."""
+    """Return a goal's worth, 0 to 1: as stated at its creation, else by its source."""
     return REWARD_BY_SOURCE[source] if stated is None else stated
 
 
 def expected_reward(source: GoalSource, stated: float | None, experienced: Experienced | None) -> float:
-    """Return what a goal is expected to bring, 0 to 1: its worth, drawn towards what goals of its source came to.
+    """Return a goal's expected reward, 0 to 1: its worth, drawn towards the mean reward of its source.
 
-    A running mean in which the worth counts like `PRIOR_GOALS` earlier goals. A worth that was stated is not touched.
+    A running mean in which the worth counts like `PRIOR_GOALS` earlier goals. A stated worth is returned unchanged.
     """
     base = worth(source, stated)
     if stated is not None or experienced is None or experienced.goals <= 0:
@@ -81,10 +81,10 @@ def satisfaction(
     experienced: Experienced | None,
     effort: int,
 ) -> Signal:
-    """Return the signal of a goal that has ended, `fraction` of it done.
+    """Compute the signal of a closed goal, `fraction` of it done.
 
-    The platform has no currency: a goal brings its worth when it is completed, and the share of it that is done when it is
-    given up half-way or later.
+    The platform has no currency: the reward is the worth of a completed goal, and the done share of one that was
+    abandoned half-way or later.
     """
     if completed:
         outcome, share = GoalOutcome.SUCCESS, 1.0

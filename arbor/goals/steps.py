@@ -104,7 +104,7 @@ class Steps:
         return plan
 
     def abandon(self, plan_id: UUID, reason: str) -> PlanRow:
-        """Give a plan up, and the steps of it that are open; raises Invalid without a reason."""
+        """Abandon a plan and its open steps; raises Invalid without a reason."""
         if not reason.strip():
             raise Invalid("giving a plan up needs a reason")
         plan = self._open_plan(plan_id)
@@ -112,7 +112,7 @@ class Steps:
         return plan
 
     def commit_next(self, goal: GoalRow) -> None:
-        """Commit to the next steps of an active goal's plan, as many as there is room for."""
+        """Commit to the next steps of an active goal's plan while there is room."""
         plan = self.plan_of(goal)
         if plan is None or goal.state != GoalState.ACTIVE:
             return
@@ -133,7 +133,7 @@ class Steps:
             )
 
     def attempt(self, intent: IntentRow, *, error: str, final: bool, part: bool) -> None:
-        """Record how one try at an intent ended, and what that means for its plan."""
+        """Record the result of one attempt at an intent, and update its plan."""
         if intent.status == IntentStatus.PENDING:
             intent.status = move_intent(IntentStatus.PENDING, IntentStatus.LOCKED)
             intent.ticks_used += 1
@@ -152,13 +152,13 @@ class Steps:
         if to is IntentStatus.COMPLETED:
             self._complete_step(intent)
             return
-        # An intent that failed as often as it may, or cannot work, has failed, however long that took.
+        # An intent that used up its attempts, or cannot succeed, has failed, however long that took.
         used_up = is_used_up(ticks, limit) and intent.attempts < MAX_ATTEMPTS and not final
         why = f"all {limit} heartbeats that it may take were spent; {error}" if used_up else error
         self._fail_step(intent, why, PerceptOfGoal.TIMEOUT if used_up else PerceptOfGoal.ACTION_RESULT)
 
     def drop(self, goal: GoalRow) -> int:
-        """Abandon the plans and intents of a goal that is closed; return how many intents that were."""
+        """Abandon the plans and intents of a closed goal; return the number of intents."""
         why = f"its goal is {goal.state}"
         for plan in self._plans.values():
             if plan.goal_id == goal.id and plan.status in _OPEN_PLANS:
@@ -176,7 +176,7 @@ class Steps:
         *,
         kind: PerceptOfGoal = PerceptOfGoal.ACTION_RESULT,
     ) -> None:
-        """Add a percept for the agent's next heartbeat: how something that it had set going has ended."""
+        """Add a percept for the agent's next heartbeat about the end of a plan or intent."""
         about = {"goal": str(goal.id)} | ({"intent": str(intent.id)} if intent else {})
         self._log.new(
             PerceptRow(id=uuid7(), agent_id=self._agent_id, kind=kind, content=content, detail=about)
@@ -196,7 +196,7 @@ class Steps:
             self.commit_next(self._goals[plan.goal_id])
 
     def _fail_step(self, intent: IntentRow, why: str, kind: PerceptOfGoal) -> None:
-        """Give up the plan of a step that failed for good, and notify the agent."""
+        """Abandon the plan of a step that failed for good, and notify the agent."""
         step, goal = self._step_of(intent), self._goals[intent.goal_id]
         told = f"You gave up the step {intent.description!r} ({intent.action}) towards {goal.title!r}: {why}."
         if step is not None:

@@ -1,4 +1,4 @@
-"""The backlog: states, layers and sources of goals, who may move where, and how many fit."""
+"""The backlog's values: states, layers and sources of goals, legal moves and limits."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ MAX_ACTIVE = 3
 MAX_QUEUED = 10
 # The origin of seed 000 saw agents drown in goals of their own making and capped all open ones.
 MAX_OPEN = 50
-# New goals of one heartbeat, by whichever door (the origin of seed 000).
+# New goals of one heartbeat, by actions and by goal updates together (the origin of seed 000).
 MAX_NEW_PER_BEAT = 3
 # C0 and C1 controls, what ends a line, and what turns the direction of text around: a list of goals is read on terminals.
 _NOT_IN_TITLES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 class GoalState(StrEnum):
-    """Where a goal stands in the backlog (seed 004, 4.2)."""
+    """The state of a goal in the backlog (seed 004, 4.2)."""
 
     #: Worked on now.
     ACTIVE = "active"
     #: Next when there is room.
     QUEUED = "queued"
-    #: Some day, not now.
+    #: Wanted, but not soon.
     BACKBURNER = "backburner"
     #: Done.
     COMPLETED = "completed"
-    #: Given up, with a reason.
+    #: Abandoned, with a reason.
     ABANDONED = "abandoned"
 
     @property
@@ -43,7 +43,7 @@ class GoalState(StrEnum):
 
 
 class GoalLayer(StrEnum):
-    """How far a goal reaches (seed 003, 3.7)."""
+    """The reach of a goal (seed 003, 3.7)."""
 
     #: Long-term.
     ASPIRATION = "aspiration"
@@ -54,25 +54,25 @@ class GoalLayer(StrEnum):
 
 
 class GoalSource(StrEnum):
-    """What a goal springs from: the union of seed 004, 4.5 and seed 003, 3.7."""
+    """The origin of a goal: the union of seed 004, 4.5 and seed 003, 3.7."""
 
     #: The user asked for it.
     USER_REQUEST = "user_request"
     #: The agent's own interest.
     CURIOSITY = "curiosity"
-    #: It fits who the agent is.
+    #: It fits the agent's identity.
     IDENTITY = "identity"
     #: Part of another goal.
     DERIVED = "derived"
-    #: An external event brought it about.
+    #: An external event caused it.
     EXTERNAL = "external"
     #: The agent cannot go on without it.
     SURVIVAL = "survival"
-    #: What the agent was made for.
+    #: The agent's role.
     ROLE = "role"
     #: A chance that showed itself.
     OPPORTUNITY = "opportunity"
-    #: It is about how the agent stands with others.
+    #: It is about the agent's reputation with others.
     SOCIAL = "social"
 
 
@@ -107,7 +107,7 @@ TRANSITIONS: Mapping[GoalState, tuple[GoalState, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BacklogCounts:
-    """How many goals an agent has in each open state."""
+    """The number of an agent's goals in each open state."""
 
     active: int = 0
     queued: int = 0
@@ -115,12 +115,12 @@ class BacklogCounts:
 
     @property
     def open(self) -> int:
-        """Return how many goals can still be reached."""
+        """Return the number of open goals."""
         return self.active + self.queued + self.backburner
 
 
 def default_state(source: GoalSource, parent: GoalState | None = None) -> GoalState:
-    """Return where a new goal of this source starts; a derived one starts where its open parent is."""
+    """Return the initial state of a goal by its source; a derived goal has the state of its open parent."""
     if source is GoalSource.DERIVED and parent is not None and parent.is_open:
         return parent
     return DEFAULT_STATES[source]
@@ -140,7 +140,7 @@ def move(state: GoalState, to: GoalState) -> GoalState:
 
 
 def require_room(to: GoalState, counts: BacklogCounts) -> None:
-    """Raise LimitReached if the state that a goal is to be moved to is full."""
+    """Raise LimitReached if the target state of a goal is full."""
     if to is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:
         raise LimitReached(
             f"at most {MAX_ACTIVE} goals are active at once; complete, queue or abandon one of them first"
@@ -154,8 +154,8 @@ def require_room(to: GoalState, counts: BacklogCounts) -> None:
 def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: Collection[str]) -> GoalState:
     """Return the state a new goal gets: `wanted`, or the next lower one with room (active, queued, backburner).
 
-    Raises AlreadyExists for a title that an open goal has, if in other words, LimitReached when the backlog is full,
-    TransitionIllegal when a goal is to begin at its end, Invalid for a title of several lines or with control characters.
+    Raises AlreadyExists for the title of an open goal, even in other words, LimitReached when the backlog is full,
+    TransitionIllegal for a closed state, Invalid for a title of several lines or with control characters.
     """
     if not wanted.is_open:
         raise TransitionIllegal(f"a new goal is active, queued or backburner, not {wanted}")
@@ -179,10 +179,10 @@ def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: 
 
 
 def as_title(text: str) -> str:
-    """Return what of a text may be a title, on one line; nothing is left of a text that is nothing but controls."""
+    """Make a title of a text: one line without control characters, possibly empty."""
     return " ".join(_NOT_IN_TITLES.sub(" ", text).split())
 
 
 def title_key(title: str) -> str:
-    """Return what makes two titles the same: trimmed, inner blanks as one, case folded."""
+    """Normalize a title for comparison: trimmed, inner blanks as one, case folded."""
     return " ".join(title.split()).casefold()

@@ -1,1 +1,1 @@
-"""Asking a language model: the port, and the rules for names, prices, retries and broken providers."""
+"""Language models: the port, and the rules for handles, prices, retries and failing providers."""

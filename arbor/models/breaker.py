@@ -1,4 +1,4 @@
-"""A circuit breaker per provider: after failures in a row it is left alone, then tried once."""
+"""A circuit breaker per provider: opens after failures in a row, then permits one trial call."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COOL_DOWN_S = 60.0
 
 
 class BreakerState(StrEnum):
-    """Whether calls pass."""
+    """The state of a breaker."""
 
     #: Calls pass.
     CLOSED = "closed"
@@ -26,37 +26,37 @@ class BreakerState(StrEnum):
     HALF_OPEN = "half_open"
 
 
-class Verdict(StrEnum):
-    """What a call told about its provider."""
+class BreakerVerdict(StrEnum):
+    """The result of a call, as evidence about its provider."""
 
-    #: It works, even when it said no.
+    #: The provider works, even when it refused the request.
     ANSWERED = "answered"
-    #: It failed or was silent.
+    #: The provider failed or did not answer.
     FAULT = "fault"
-    #: Nothing: a rate limit, our own full pool, or the caller broke off.
+    #: No evidence: a rate limit, Arbor's own full pool, or a call that the caller ended.
     UNTOLD = "untold"
 
 
-def verdict_of(error: BaseException | None) -> Verdict:
-    """Return what the end of a call says: only faults of the provider count against it."""
+def verdict_of(error: BaseException | None) -> BreakerVerdict:
+    """Return the verdict of a finished call; only faults of the provider count against the provider."""
     match error:
         case None:
-            return Verdict.ANSWERED
+            return BreakerVerdict.ANSWERED
         case ModelTimeout():
-            return Verdict.FAULT
+            return BreakerVerdict.FAULT
         case ModelUnavailable():
-            return Verdict.FAULT if error.provider_fault else Verdict.UNTOLD
+            return BreakerVerdict.FAULT if error.provider_fault else BreakerVerdict.UNTOLD
         case ModelError():
-            return Verdict.ANSWERED
+            return BreakerVerdict.ANSWERED
         case _:
-            return Verdict.UNTOLD
+            return BreakerVerdict.UNTOLD
 
 
 class Breaker:
     """The breaker of one provider, shared by all threads of the process.
 
-    `now` gives seconds that never go back. A call that began before the state last changed says nothing
-    about the new state, so its verdict is dropped.
+    `now` returns monotonic seconds. A call that began before the last change of state is no evidence
+    for the new state, so its verdict is dropped.
     """
 
     def __init__(
@@ -79,13 +79,13 @@ class Breaker:
 
     @property
     def state(self) -> BreakerState:
-        """The state as of the last call."""
+        """Return the state as of the last call."""
         with self._lock:
             return self._state
 
     @contextmanager
     def guard(self) -> Iterator[None]:
-        """Let one call pass and learn from how it ends; raises ModelUnavailable when no call may pass."""
+        """Permit one call and record its verdict; raises ModelUnavailable when no call may pass."""
         generation = self._admit()
         error: BaseException | None = None
         try:
@@ -113,22 +113,22 @@ class Breaker:
         refusal.attempts = 0
         raise refusal
 
-    def _settle(self, generation: int, verdict: Verdict) -> None:
+    def _settle(self, generation: int, verdict: BreakerVerdict) -> None:
         with self._lock:
             if generation != self._generation:
                 return
             trial = self._state is BreakerState.HALF_OPEN
-            if verdict is Verdict.ANSWERED:
+            if verdict is BreakerVerdict.ANSWERED:
                 self._failures = 0
                 if trial:
                     self._become(BreakerState.CLOSED)
-            elif verdict is Verdict.FAULT:
+            elif verdict is BreakerVerdict.FAULT:
                 self._failures += 1
                 if trial or self._failures >= self._failures_to_open:
                     self._opened_at = self._now()
                     self._become(BreakerState.OPEN)
             elif trial:
-                # The trial told nothing: the next call is the trial, without a new cool-down.
+                # The trial gave no evidence: the next call is the trial, without a new cool-down.
                 self._become(BreakerState.OPEN)
 
     def _become(self, state: BreakerState) -> None:
@@ -146,7 +146,7 @@ class Breakers:
         self._breakers: dict[str, Breaker] = {}
 
     def of(self, provider: str) -> Breaker:
-        """Return the breaker of that provider, the same one to every caller."""
+        """Return the one breaker of a provider."""
         with self._lock:
             if provider not in self._breakers:
                 self._breakers[provider] = Breaker(provider, now=self._now)

@@ -1,4 +1,4 @@
-"""A model that is asked again while that helps, behind its provider's breaker, within one deadline."""
+"""Retry a model's calls behind its provider's breaker, within one deadline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.models.retry import RetryPolicy, decide_retry
 class GuardedModel:
     """Wraps a model that makes one attempt.
 
-    The breaker counts whole calls, not attempts: one prompt that a provider cannot digest must not close
+    The breaker counts whole calls, not attempts: one prompt that a provider cannot process must not close
     the provider to every other agent.
     """
 
@@ -43,7 +43,7 @@ class GuardedModel:
         return self._model.handle
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Answer the request; the error that ends the attempts carries their number."""
+        """Answer the request; the error that ends the attempts contains their number."""
         if deadline_s <= 0:
             raise ModelTimeout(f"{self.handle} was not asked: the deadline passed {-deadline_s:.1f} s ago")
         started = self._now()

@@ -1,4 +1,4 @@
-"""Handles: `provider/model`, how a model is named in settings, templates and the ledger."""
+"""Handles: the names `provider/model` in settings, templates and the ledger."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arbor.errors import ConfigurationInvalid
 
 
 class Provider(StrEnum):
-    """Who answers."""
+    """The providers of models."""
 
     #: OpenAI, or any server that speaks its protocol, at OPENAI_BASE_URL.
     OPENAI = "openai"
@@ -30,14 +30,14 @@ class Provider(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Handle:
-    """A model's name and who serves it."""
+    """A model's provider and name."""
 
     provider: Provider
     model: str
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `provider/model`; the model's own name may hold further slashes.
+        """Parse `provider/model`; the model's own name may contain further slashes.
 
         Raises ConfigurationInvalid.
         """

@@ -1,4 +1,4 @@
-"""The model as a port: what is asked, what comes back, and the fake that tests script."""
+"""The port of language models: requests, replies, and a scripted fake for tests."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol, Self
 
 from arbor.errors import ModelError, ModelRejected
+from arbor.models.usage import Usage
 
 
 class CallPurpose(StrEnum):
-    """What a call to a model is for."""
+    """The purpose of a call."""
 
-    #: A heartbeat decides what to do.
+    #: Decide a heartbeat's actions.
     THINK = "think"
-    #: A longer text becomes a shorter one.
+    #: Summarize a text.
     SUMMARIZE = "summarize"
-    #: The ideas that texts are about are named.
+    #: Extract concepts from texts.
     EXTRACT = "extract"
-    #: It is said how much texts matter.
+    #: Appraise the importance of texts.
     WEIGH = "weigh"
-    #: Pages are looked for and read; no model is asked, the web is.
+    #: Search the web and read pages; asks no model.
     WEB = "web"
-    #: A question is answered from what was read.
+    #: Answer a question from pages.
     ANSWER = "answer"
-    #: It is judged how far an answer is borne out.
+    #: Judge how well an answer is supported by its pages.
     APPRAISE = "appraise"
-    #: A person talks to an agent.
+    #: Answer a person in a conversation.
     CHAT = "chat"
 
 
@@ -43,32 +44,32 @@ class Message:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelRequest:
-    """One question to a model, independent of who answers it."""
+    """A request to a model, independent of the provider."""
 
     purpose: CallPurpose
-    #: The static part of the prompt, the same from call to call: providers cache it.
+    #: The static part of the prompt, the same in all calls: providers cache it.
     system: str
     messages: tuple[Message, ...]
     #: JSON schema of the wanted reply; None asks for text.
     schema: dict[str, Any] | None = None
     schema_name: str = "reply"
-    #: The most tokens that the reply may take. Reasoning models think within it too.
+    #: The limit of the reply in tokens, reasoning included.
     max_tokens: int = 4096
     temperature: float = 0.7
-    #: The JSON of the situation that the prompt was rendered from; only the reflex policy reads it.
+    #: The JSON of the situation behind the prompt; only the reflex policy reads it.
     context: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object that `from_json` turns back into an equal request."""
+        """Return the request as a JSON object for `from_json`."""
         # Not `asdict`: it would copy the schema, the largest part, leaf by leaf.
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {
+        return {item.name: getattr(self, item.name) for item in fields(self)} | {
             "purpose": self.purpose.value,
             "messages": [asdict(message) for message in self.messages],
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Build a request from what `to_json` gave."""
+        """Build a request from the JSON object of `to_json`."""
         return cls(
             **{
                 **data,
@@ -79,21 +80,8 @@ class ModelRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
-    """The tokens of one call, as the provider counted them."""
-
-    #: All tokens of the prompt, those read from or written to the provider's cache included.
-    input_tokens: int = 0
-    output_tokens: int = 0
-    #: Of the input: read from the provider's prompt cache.
-    cached_tokens: int = 0
-    #: Of the input: written to the provider's prompt cache.
-    cache_write_tokens: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
 class ModelReply:
-    """What a model answered, and what it took."""
+    """A model's reply, with its cost and latency."""
 
     text: str
     provider: str
@@ -102,23 +90,23 @@ class ModelReply:
     usage: Usage
     #: None when the price is not known; 0 only when the call was free.
     cost_usd: Decimal | None
-    #: From the call to the reply, with waits and further attempts included.
+    #: From the call to the reply, waits and retries included.
     latency_ms: float
     attempts: int = 1
-    #: `stop`: the model ended by itself; `length`: cut at `max_tokens`; otherwise the provider's word.
+    #: `stop`: the model ended the reply; `length`: the reply was cut at `max_tokens`; else the provider's word.
     finish_reason: str = "stop"
 
 
 class Model(Protocol):
-    """Answers requests."""
+    """Answers requests by a language model."""
 
     @property
     def handle(self) -> str:
-        """The model's handle, `provider/model`."""
+        """Return the model's handle, `provider/model`."""
         ...
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Answer the request within `deadline_s` seconds, everything included.
+        """Answer the request within `deadline_s` seconds, retries included.
 
         Raises ModelUnavailable, ModelTimeout, ModelRefused or ModelRejected.
         """
@@ -129,7 +117,7 @@ type ScriptLine = str | ModelError | Callable[[ModelRequest], str]
 
 
 class ScriptedModel:
-    """The fake: answers with the lines of its script, in order, and keeps the requests.
+    """A fake that answers with the lines of its script, in order, and records the requests.
 
     A line is the reply's text, an error to raise, or a function from the request to the text. With
     `repeat`, the script starts again at its end; otherwise a call beyond it raises ModelRejected.
@@ -143,7 +131,7 @@ class ScriptedModel:
         self._lock = threading.Lock()
 
     def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
-        """Give the script's next line."""
+        """Return the script's next line."""
         with self._lock:
             turn = len(self.requests)
             self.requests.append(request)

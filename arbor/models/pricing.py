@@ -1,4 +1,4 @@
-"""What well-known models cost, in USD per million tokens; a price that is not known is None, never 0."""
+"""Prices of well-known models in USD per million tokens; an unknown price is None, never 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from arbor.models.handles import Handle, Provider
-from arbor.models.ports import Usage
+from arbor.models.usage import Usage
 
 PER_TOKENS = 1_000_000
 
@@ -24,7 +24,7 @@ class Price:
     output: Decimal
     cached: Decimal
     cache_write: Decimal
-    #: Longer prompts cost more, by a tariff that is not kept here.
+    #: Longer prompts cost more; their price is not known here.
     prompt_limit: int | None = None
 
 
@@ -70,7 +70,7 @@ PRICES: Mapping[tuple[Provider, str], Price] = {
 
 
 def cost_usd(handle: Handle, usage: Usage) -> Decimal | None:
-    """Return what a call of `usage` costs, or None when the price is not known."""
+    """Compute the cost of a call, or None when the price is not known."""
     if handle.provider is Provider.REFLEX:
         return Decimal(0)
     price = PRICES.get((handle.provider, _SNAPSHOT.sub("", handle.model)))

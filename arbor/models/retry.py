@@ -1,4 +1,4 @@
-"""Whether a failed call is tried again, and after how long: a decision, nothing is done here."""
+"""Decide whether and when a failed call is retried."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from arbor.errors import ModelError, ModelUnavailable
 
 @dataclass(frozen=True, kw_only=True)
 class RetryPolicy:
-    """How patient we are with a provider."""
+    """The limits of retries."""
 
-    #: Calls in all, the first one included.
+    #: Attempts in all, the first one included.
     attempts: int = 3
-    #: The wait after the first failure is drawn from 0 to this, in seconds; each further one from twice as much.
+    #: The upper limit of the random wait after the first failure, in seconds; doubled at each further one.
     first_wait_s: float = 0.5
     longest_wait_s: float = 20.0
-    #: Below this, what is left of the deadline is not worth another call.
+    #: The least time to the deadline for another attempt, in seconds.
     shortest_call_s: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RetryDecision:
-    """Try again after `wait_s`, or give up; `reason` says why."""
+    """Retry after `wait_s`, or give up for `reason`."""
 
     again: bool
     wait_s: float
@@ -34,7 +34,7 @@ class RetryDecision:
 def decide_retry(
     error: ModelError, *, attempt: int, remaining_s: float, roll: float, policy: RetryPolicy
 ) -> RetryDecision:
-    """Decide what follows the failure of call number `attempt` (from 1), `remaining_s` before the deadline.
+    """Decide about the failure of attempt number `attempt` (from 1), `remaining_s` before the deadline.
 
     `roll`, from 0 to 1, is the jitter: full jitter on an exponential wait, so that hundreds of waiting
     calls do not return together (AWS Architecture Blog, "Exponential Backoff And Jitter"). A provider's
@@ -59,9 +59,9 @@ def _give_up(reason: str) -> RetryDecision:
 
 
 def parse_retry_after(value: str | None, *, now: datetime) -> float | None:
-    """Read a Retry-After header, seconds or an HTTP date (RFC 9110, 10.2.3); return seconds, at least 0.
+    """Parse a Retry-After header, seconds or an HTTP date (RFC 9110, 10.2.3); return seconds, at least 0.
 
-    What cannot be read is None: the back-off decides then.
+    Return None for an invalid header: the back-off decides then.
     """
     if value is None:
         return None

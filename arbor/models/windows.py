@@ -1,4 +1,4 @@
-"""How many tokens well-known models take in one call, prompt and reply together."""
+"""Context windows of well-known models in tokens, prompt and reply together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WINDOWS: Mapping[tuple[Provider, str], int] = MappingProxyType(
 
 
 def window_of(handle: str, *, otherwise: int) -> int:
-    """Return a model's window in tokens; `otherwise` for one that is not known, such as any that one serves oneself."""
+    """Return a model's window in tokens; `otherwise` for an unknown model, such as a self-hosted one."""
     provider, _, model = handle.partition("/")
     known = [
         (len(name), tokens)

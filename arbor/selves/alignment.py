@@ -1,4 +1,4 @@
-"""How an agent's beliefs colour what it remembers (seed 004, `worldview_memory_influences`)."""
+"""The alignment of memories with beliefs (seed 004, `worldview_memory_influences`)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from arbor.memory.relations import Relation
 
-#: What a relation between a memory and a belief says of the memory: it fits the worldview, or goes against it.
+#: The sign of a relation between a memory and a belief: the memory fits the belief, or contradicts it.
 SIGNS: Mapping[Relation, int] = MappingProxyType({Relation.SUPPORTS: 1, Relation.CONTRADICTS: -1})
 
 
 class Influence(NamedTuple):
-    """A belief's bearing on a memory: their relation, its weight, and the belief's confidence, both from 0 to 1."""
+    """A belief's influence on a memory: the relation, its weight, and the belief's confidence, both from 0 to 1."""
 
     relation: Relation
     weight: float
@@ -21,9 +21,11 @@ class Influence(NamedTuple):
 
 
 def alignment(influences: Iterable[Influence]) -> float:
-    """Return how well a memory fits what is believed, from -1, against all of it, to 1.
+    """Compute how well a memory fits the agent's beliefs, from -1 to 1.
 
-    The sum of ±weight · confidence over its relations to beliefs that are held, clipped; 0 where there is none.
+    The sum of ±weight · confidence over the memory's relations to beliefs, clipped; 0 without relations.
     """
-    total = sum(SIGNS.get(each.relation, 0) * each.weight * each.confidence for each in influences)
+    total = sum(
+        SIGNS.get(influence.relation, 0) * influence.weight * influence.confidence for influence in influences
+    )
     return min(max(total, -1.0), 1.0)

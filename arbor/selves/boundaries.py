@@ -1,4 +1,4 @@
-"""Boundaries: what an agent does not do, whoever asks (seed 004, "Boundaries")."""
+"""Boundaries: the limits of an agent's conduct, whoever asks (seed 004, "Boundaries")."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from enum import StrEnum
 from arbor.errors import Invalid, LimitReached
 from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
-#: Of one boundary; ours: each text is held against all of them.
+#: Limits of one boundary, because each text is checked against all patterns and examples.
 MOST_PATTERNS = 30
 MOST_EXAMPLES = 20
 PATTERN_LENGTH = 100
 EXAMPLE_LENGTH = 300
-#: Of one agent's own; ours.
+#: The most boundaries of an agent's own.
 MAX_BOUNDARIES = 50
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 
 
 class BoundaryType(StrEnum):
-    """What a boundary protects."""
+    """The subject that a boundary protects."""
 
     ETHICAL = "ethical"
     IDENTITY = "identity"
@@ -29,27 +29,27 @@ class BoundaryType(StrEnum):
 
 
 class BoundaryResponse(StrEnum):
-    """What happens at a boundary."""
+    """The response to a boundary match."""
 
-    #: It is not done.
+    #: The action is not done.
     REFUSE = "refuse"
-    #: It is not done as asked; the agent says what it could do instead.
+    #: The action is not done as asked; the agent offers an alternative.
     NEGOTIATE = "negotiate"
-    #: It is done, and noted.
+    #: The action is done, and recorded.
     FLAG = "flag"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewBoundary:
-    """A boundary to be added to an agent's, or put instead of one that every agent has. Raises Invalid."""
+    """A boundary to add to an agent, or to override a default one. Raises Invalid."""
 
     name: str
     type: BoundaryType
     response: BoundaryResponse
     description: str = ""
-    #: Words and phrases on word borders; one that ends in `*` stands for every word that begins so.
+    #: Words and phrases, matched on word borders; a final `*` matches every ending.
     patterns: Sequence[str] = ()
-    #: Sentences; what means the same calls it up.
+    #: Sentences; texts of the same meaning match.
     examples: Sequence[str] = ()
     flexibility: float = 0.0
     importance: float = 0.5

@@ -1,6 +1,6 @@
-"""Whether texts cross an agent's boundaries, and what may be done then (seed 004, "Boundaries").
+"""Match texts with an agent's boundaries, and decide whether an action may go on (seed 004, "Boundaries").
 
-A boundary is called up by one of its patterns, on word borders, or by a text that means what one of its examples means.
+A text matches a boundary by one of its patterns, on word borders, or by the meaning of one of its examples.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from arbor.memory.lexical import words_of
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
 from arbor.selves.negation import is_negated
 
-#: Cosine above which a text means what an example means (the origin of seed 004).
+#: The cosine from which on a text matches an example (the origin of seed 004).
 SIMILARITY = 0.75
-#: Words that a decision needs, beside the boundary's name, to negotiate a boundary of flexibility 0; ours. One of
+#: Words that a decision needs, beside the boundary's name, to negotiate a boundary of flexibility 0. One of
 #: flexibility f wants (1 - f) of them.
 WORDS_TO_NEGOTIATE = 20
 
@@ -31,18 +31,18 @@ type Vector = Sequence[float] | npt.NDArray[np.float32]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoundaryRule:
-    """What an agent does not do, and how firmly: `flexibility` and `importance` from 0 to 1."""
+    """A boundary as the check reads it: `flexibility` and `importance` from 0 to 1."""
 
     name: str
     type: BoundaryType
     response: BoundaryResponse
     description: str = ""
-    #: Words and phrases; one that ends in `*` stands for every word that begins so.
+    #: Words and phrases; a final `*` matches every ending.
     patterns: tuple[str, ...] = ()
-    #: Regular expressions over small letters, of boundaries that every agent has: where there are any, what they or the
-    #: patterns find does not count if it is negated.
+    #: Regular expressions over lower-case text, of default boundaries: where there are any, matches of them or the
+    #: patterns do not count if they are negated.
     expressions: tuple[str, ...] = ()
-    #: Whatever the expressions find has one of these in it: most texts have none, and need no closer look.
+    #: Each match of the expressions contains one of these: texts without any are not searched.
     hints: tuple[str, ...] = ()
     #: Sentences.
     examples: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class BoundaryRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crossing:
-    """A boundary that a text crosses; `why` names what in it, `text` is the place of the text that was checked."""
+    """A boundary that a text matches; `why` names the match, `text` is the position of the checked text."""
 
     boundary: BoundaryRule
     text: int
@@ -62,9 +62,9 @@ class Crossing:
 def check(
     texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> list[Crossing]:
-    """Return which boundaries the texts cross, the most important first, each boundary once for a text.
+    """Return the boundary matches of texts, the most important first, each boundary once for a text.
 
-    `vectors` are those of texts and examples, by text, all of one model; what has none is held against patterns alone.
+    `vectors` are those of texts and examples, by text, all of one model; texts without a vector match by patterns alone.
     """
     plain = [_plain(text) for text in texts]
     near = _nearness(texts, boundaries, vectors)
@@ -74,14 +74,14 @@ def check(
             why = _by_pattern(plain[place], boundary) or _by_meaning(boundary, near.get(text, {}))
             if why:
                 found.append(Crossing(boundary=boundary, text=place, why=why))
-    return sorted(found, key=lambda each: (-each.boundary.importance, each.boundary.name, each.text))
+    return sorted(found, key=lambda match: (-match.boundary.importance, match.boundary.name, match.text))
 
 
 def may_go_on(boundary: BoundaryRule, reasoning: str) -> bool:
-    """Return whether what crosses the boundary is done nevertheless.
+    """Return whether an action may go on despite a boundary match.
 
-    A refusal never is; a flag always is. What is negotiable is, if the reasoning of the decision addresses it: it names
-    the boundary and says why in at least (1 - flexibility) · 20 words beside. Flexibility 0 is not negotiable.
+    Never for a refusal, always for a flag. A negotiable one may, if the reasoning of the decision addresses it: it names
+    the boundary and gives reasons in at least (1 - flexibility) · 20 further words. Flexibility 0 is not negotiable.
     """
     if boundary.response is BoundaryResponse.FLAG:
         return True
@@ -94,12 +94,12 @@ def may_go_on(boundary: BoundaryRule, reasoning: str) -> bool:
 
 
 def words_wanted(boundary: BoundaryRule) -> int:
-    """Return how many words a decision owes a boundary that is negotiable."""
+    """Return the number of words that a decision needs to negotiate a boundary."""
     return math.ceil((1 - boundary.flexibility) * WORDS_TO_NEGOTIATE)
 
 
 def in_force(defaults: Sequence[BoundaryRule], own: Sequence[Mapping[str, Any]]) -> tuple[BoundaryRule, ...]:
-    """Return the boundaries of an agent: the defaults, each replaced or switched off by a row of its name, and its own.
+    """Return an agent's boundaries: the defaults, unless overridden or disabled by a row of their name, and its own.
 
     `own` are rows of boundaries as JSON.
     """
@@ -127,22 +127,22 @@ def _rule(row: Mapping[str, Any]) -> BoundaryRule:
 def _by_pattern(plain: str, boundary: BoundaryRule) -> str:
     found = _first_meant(_compiled(boundary.patterns), plain, boundary) if boundary.patterns else None
     if found is None and any(hint in plain for hint in boundary.hints):
-        plain = "\n".join(" ".join(each.split()) for each in plain.splitlines() if each.strip())
+        plain = "\n".join(" ".join(line.split()) for line in plain.splitlines() if line.strip())
         found = _first_meant(_expressions(boundary.expressions), plain, boundary)
     return f"it says “{' '.join(found.group().split()).lstrip('.!?;:, ')}”" if found else ""
 
 
 def _first_meant(pattern: re.Pattern[str], plain: str, boundary: BoundaryRule) -> re.Match[str] | None:
-    """Return the first place that counts: what every agent has is about what people say of it in everyday talk, too."""
+    """Return the first match that counts; a default boundary's match does not count if it is negated."""
     if not boundary.expressions:
         return pattern.search(plain)
-    return next((each for each in pattern.finditer(plain) if not is_negated(plain, *each.span())), None)
+    return next((place for place in pattern.finditer(plain) if not is_negated(plain, *place.span())), None)
 
 
 def _nearness(
     texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
 ) -> Mapping[str, Mapping[str, float]]:
-    """Return the nearness in meaning of each text to each example, -1 to 1, as far as both have vectors."""
+    """Return the cosine of each text and each example, where both have vectors."""
     known = [text for text in dict.fromkeys(texts) if text in vectors]
     examples = [
         example for boundary in boundaries if known for example in boundary.examples if example in vectors
@@ -159,7 +159,9 @@ def _nearness(
 
 
 def _by_meaning(boundary: BoundaryRule, near: Mapping[str, float]) -> str:
-    nearest = max((each for each in boundary.examples if each in near), key=near.__getitem__, default=None)
+    nearest = max(
+        (example for example in boundary.examples if example in near), key=near.__getitem__, default=None
+    )
     if nearest is None or not near[nearest] > SIMILARITY:
         return ""
     return f"it means much the same as “{nearest}” ({near[nearest]:.2f})"
@@ -167,16 +169,16 @@ def _by_meaning(boundary: BoundaryRule, near: Mapping[str, float]) -> str:
 
 @lru_cache(maxsize=64)
 def _expressions(expressions: tuple[str, ...]) -> re.Pattern[str]:
-    # A blank stands for the end of a line, too; runs of white space are one by then.
+    # A blank also matches the end of a line; runs of white space are one by then.
     return re.compile(
-        "|".join(rf"(?:(?<!\w)(?:{each})(?!\w))" for each in expressions).replace(" ", r"[ \n]")
+        "|".join(rf"(?:(?<!\w)(?:{expression})(?!\w))" for expression in expressions).replace(" ", r"[ \n]")
     )
 
 
 @lru_cache(maxsize=1024)
 def _compiled(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    # One that says nothing would be found everywhere; without any, nothing is found.
-    said = "|".join(_expression(each) for each in patterns if each.strip(" *"))
+    # An empty pattern would match everywhere; without patterns, nothing matches.
+    said = "|".join(_expression(pattern) for pattern in patterns if pattern.strip(" *"))
     return re.compile(rf"(?<!\w)(?:{said})(?!\w)" if said else r"(?!)")
 
 

@@ -1,8 +1,8 @@
-"""The boundaries that every agent has, from its first heartbeat on.
+"""The default boundaries of every agent.
 
-Their names, responses and flexibilities are those of the origin of seed 004; the words they are called up by, and how
-much each matters, are ours: words by which something is asked for or meant to be done, not those that merely speak of it.
-A row of an agent's own with the same name stands instead of one, or switches it off.
+Their names, responses and flexibilities are those of the origin of seed 004; their patterns and importance
+are Arbor's: the patterns match words that ask for an act or announce one, not words that merely mention it.
+A row of an agent's own with the same name overrides a default boundary, or disables it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
 from arbor.selves.boundary_check import BoundaryRule
 
-# One word between, unless it turns what is said into its opposite.
+# One word between, unless it is a negation.
 _WORD = r"(?:(?!(?:not|never|nobody|nor|neither|cannot|dont|wont) )\w+ )?"
-# Somebody asks for it, or means to do it; told to do it, they need no more than the verb at the beginning.
+# Phrases that ask for an act or announce one; an imperative needs no more than the verb at the beginning.
 _MEANT = (
     r"\b(?:how (?:to|do i|can i|could i|do we|can we)"
     r"|help (?:me|us|him|her|them|anyone|someone|somebody|people)(?: to)?"

@@ -1,8 +1,8 @@
-"""Drives: what moves an agent from within (seed 004, "Drives"; the constants are its origin's).
+"""Drives: an agent's motivations (seed 004, "Drives"; the constants are its origin's).
 
-A drive's level is a function of time. After it was satisfied it falls back to its baseline for a while; then, as long
-as its cause lasts, it builds up until it is satisfied again. What was stored at the last heartbeat and the time now say
-how high it stands; nothing has to run in between.
+A drive's level is a function of time. After a satisfaction it falls back to its baseline for a while; then, as long
+as its cause lasts, it builds up until it is satisfied again. The level is computed from the state stored at the last
+heartbeat and the time now; nothing has to run in between.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-#: What a drive returns to, from where it demands attention, and how fast it returns, per hour.
+#: The level that drives return to, the level from which on they are urgent, and the decay per hour.
 BASELINE = 0.5
 URGENT = 0.8
 DECAY = 0.05
@@ -25,7 +25,7 @@ _HOUR = timedelta(hours=1)
 
 
 class Drive(StrEnum):
-    """What an agent is moved by."""
+    """The drives of an agent."""
 
     #: To learn something new.
     CURIOSITY = "curiosity"
@@ -41,11 +41,11 @@ class Drive(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DriveRule:
-    """How a drive builds up: `rate` per hour, not before `cooldown` is over since it was satisfied."""
+    """The growth of a drive: `rate` per hour, from `cooldown` after its last satisfaction on."""
 
     rate: float
     cooldown: timedelta
-    #: What it is that lets it build up.
+    #: The cause of the growth, in words.
     cause: str
 
 
@@ -67,8 +67,8 @@ RULES: Mapping[Drive, DriveRule] = MappingProxyType(
     }
 )
 
-#: How much an action that worked satisfies which drive. Recall, connect, reflect, reach out, rest: the origin of seed 004;
-#: the other actions are ours, by what they are nearest to (seed 004: curiosity is satisfied by research and thinking,
+#: The drive that a successful action satisfies, and by how much. Recall, connect, reflect, reach out, rest: the origin of seed 004;
+#: the other actions follow the nearest of these (seed 004: curiosity is satisfied by research and thinking,
 #: coherence by reflection and consolidation).
 SATISFACTION: Mapping[str, tuple[Drive, float]] = MappingProxyType(
     {
@@ -85,16 +85,16 @@ SATISFACTION: Mapping[str, tuple[Drive, float]] = MappingProxyType(
         "rest": (Drive.REST, 0.4),
     }
 )
-#: A goal that is completed, and somebody who gets in touch (ours, as much as reaching out).
+#: Satisfaction by a completed goal, and by contact with a person (as much as reaching out).
 GOAL_COMPLETED = (Drive.COMPETENCE, 0.4)
 CONTACT = (Drive.CONNECTION, 0.3)
 
-#: Tiredness does not wake anybody.
+#: Drives that can bring a heartbeat about: the need for rest cannot.
 WAKING = tuple(drive for drive in Drive if drive is not Drive.REST)
 
 
 class DriveState(BaseModel):
-    """A drive as it stood at a moment, 0 to 1; `building` says whether its cause lasted then."""
+    """A drive's level at a time, 0 to 1; `building`: its cause lasted then."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -112,7 +112,7 @@ class Drives(BaseModel):
     states: dict[Drive, DriveState]
 
     def level(self, drive: Drive, now: datetime) -> float:
-        """Return how high a drive stands, 0 to 1."""
+        """Return the level of a drive, 0 to 1."""
         state = self.states[drive]
         rule = RULES[drive]
         starts = _builds_from(state, rule)
@@ -123,13 +123,13 @@ class Drives(BaseModel):
         return level
 
     def urgent(self, now: datetime) -> list[Drive]:
-        """Return the drives that demand attention, the highest first."""
+        """Return the urgent drives, the highest first."""
         levels = {drive: self.level(drive, now) for drive in Drive}
-        return sorted((drive for drive in Drive if levels[drive] >= URGENT), key=lambda each: -levels[each])
+        return sorted((drive for drive in Drive if levels[drive] >= URGENT), key=lambda drive: -levels[drive])
 
 
 def read_drives(stored: Mapping[str, Any] | None, now: datetime) -> Drives:
-    """Return the drives that were stored; one that is missing or cannot be read stands at its baseline from now on."""
+    """Parse stored drives; one that is missing or invalid is at its baseline from now on."""
     known = (stored or {}).get("states") or {}
     try:
         return Drives.model_validate({"states": {drive: known[drive] for drive in Drive}})
@@ -145,7 +145,7 @@ def _read_state(known: Any, drive: Drive, now: datetime) -> DriveState:
 
 
 def in_touch(drives: Drives, contact: datetime | None) -> Drives:
-    """Return the drives as contact with a user since the last heartbeat leaves them, wherever it was: it satisfies."""
+    """Satisfy the drives by contact with a user since the last heartbeat, if there was any."""
     drive, amount = CONTACT
     before = drives.states[drive]
     if contact is None or contact <= before.at:
@@ -167,7 +167,7 @@ def after_beat(
     satisfied: Iterable[tuple[Drive, float]] = (),
     building: Mapping[Drive, bool],
 ) -> Drives:
-    """Return the drives after a heartbeat: what satisfied them, never below the baseline, and which causes last."""
+    """Return the drives after a heartbeat: satisfied ones lower, never below the baseline, and growing while their cause lasts."""
     given: dict[Drive, float] = {}
     for drive, amount in satisfied:
         given[drive] = given.get(drive, 0.0) + amount
@@ -176,7 +176,7 @@ def after_beat(
         level = drives.level(drive, now)
         before = drives.states[drive]
         if drive in given:
-            # What is below its baseline already is not raised by being satisfied.
+            # A satisfaction does not raise a drive that is below its baseline already.
             level = max(level - given[drive], min(level, BASELINE))
         states[drive] = DriveState(
             level=round(level, 6),
@@ -188,9 +188,9 @@ def after_beat(
 
 
 def next_urgent_at(drives: Drives, now: datetime) -> tuple[datetime, Drive] | None:
-    """Return when the next drive will demand attention, and which; None if none will.
+    """Return when the next drive will become urgent, and which; None if none will.
 
-    Those that do already are left out, for they have been seen, and so is the need for rest.
+    Drives that are urgent already, and the need for rest, are left out.
     """
     moments = []
     for drive in WAKING:

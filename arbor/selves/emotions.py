@@ -1,4 +1,4 @@
-"""How an agent feels: a mood of two sides, moved by what happens, that fades to what is usual for it (seed 004, 10.3)."""
+"""An agent's mood: valence and arousal, moved by events, fading to a baseline (seed 004, 10.3)."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-#: In so long half of what a mood is away from its baseline is gone. Ours: a bad morning is over in the evening, and
+#: The half-lives of a mood's distance from its baseline: a bad morning is over in the evening, and
 #: excitement sooner.
 VALENCE_HALF_LIFE = timedelta(hours=6)
 AROUSAL_HALF_LIFE = timedelta(hours=2)
 
 
 class Feeling(NamedTuple):
-    """Valence from -1, bad, to 1, good; arousal from 0, still, to 1, stirred. Also: by how much both move."""
+    """Valence from -1, bad, to 1, good; arousal from 0, calm, to 1, excited. Also a change of both."""
 
     valence: float
     arousal: float
 
 
 class Event(StrEnum):
-    """What moves a mood."""
+    """An event that moves the mood."""
 
-    #: A boundary was crossed, or would have been.
+    #: A boundary matched.
     BOUNDARY = "boundary"
-    #: An action was tried and failed.
+    #: An action failed.
     FAILURE = "failure"
     #: An action was refused.
     BLOCKED = "blocked"
-    #: An action worked.
+    #: An action succeeded.
     SUCCESS = "success"
-    #: It reached out to somebody.
+    #: The agent reached out to somebody.
     REACH_OUT = "reach_out"
-    #: It rested.
+    #: The agent rested.
     REST = "rest"
-    #: Somebody wrote to it.
+    #: Somebody wrote to the agent.
     CONTACT = "contact"
-    #: A goal is done.
+    #: A goal was completed.
     GOAL_DONE = "goal_done"
-    #: A goal went on.
+    #: A goal progressed.
     GOAL_PROGRESSED = "goal_progressed"
-    #: A goal was taken up.
+    #: A goal was added.
     GOAL_CREATED = "goal_created"
-    #: A goal has steps now.
+    #: A goal was planned.
     GOAL_PLANNED = "goal_planned"
-    #: Something stands in a goal's way.
+    #: A goal was blocked.
     GOAL_BLOCKED = "goal_blocked"
-    #: A goal did not change as it was wanted to.
+    #: A change of a goal was refused.
     GOAL_REFUSED = "goal_refused"
-    #: A goal was given up.
+    #: A goal was abandoned.
     GOAL_ABANDONED = "goal_abandoned"
-    #: Something worries it.
+    #: The agent has a concern.
     CONCERN = "concern"
 
 
@@ -82,9 +82,9 @@ DELTAS: Mapping[Event, Feeling] = MappingProxyType(
     }
 )
 
-#: How an agent feels when nothing happens, unless its identity says otherwise; ours.
+#: The default baseline.
 USUAL = Feeling(0.0, 0.3)
-#: What words of an emotional baseline say of it; ours. Two numbers in it, such as `valence 0.2, arousal 0.5`, go before.
+#: The feelings of words in a baseline mood. Numbers in it, such as `valence 0.2, arousal 0.5`, go before.
 TONES: Mapping[str, Feeling] = MappingProxyType(
     {
         "calm": Feeling(0.1, 0.15),
@@ -112,7 +112,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class Mood(BaseModel):
-    """How an agent felt at a moment; JSON by `model_dump(mode="json")`, back by `read_mood`."""
+    """An agent's mood at a time; JSON by `model_dump(mode="json")`, back by `read_mood`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -121,7 +121,7 @@ class Mood(BaseModel):
     at: datetime
 
     def at_time(self, now: datetime, baseline: Feeling) -> Mood:
-        """Return the mood as it has faded since."""
+        """Return the mood faded until a time."""
         span = max(now - self.at, timedelta())
         return Mood(
             valence=_faded(self.valence, baseline.valence, span / VALENCE_HALF_LIFE),
@@ -130,7 +130,7 @@ class Mood(BaseModel):
         )
 
     def moved(self, events: Iterable[Event]) -> Mood:
-        """Return the mood after these events, kept in range."""
+        """Return the mood after events, clipped to its range."""
         by = change_of(events)
         return Mood(
             valence=round(_within(self.valence + by.valence, -1.0), 4),
@@ -140,13 +140,13 @@ class Mood(BaseModel):
 
 
 def change_of(events: Iterable[Event]) -> Feeling:
-    """Return by how much these events together move a mood."""
+    """Return the total change of a mood by events."""
     deltas = [DELTAS[event] for event in events]
-    return Feeling(sum(each.valence for each in deltas), sum(each.arousal for each in deltas))
+    return Feeling(sum(delta.valence for delta in deltas), sum(delta.arousal for delta in deltas))
 
 
 def read_mood(stored: Mapping[str, Any] | None, *, baseline: Feeling, now: datetime) -> Mood:
-    """Return the mood that was stored, as it is now; without one that can be read, the baseline."""
+    """Parse a stored mood, faded until now; the baseline for an invalid one."""
     try:
         mood = Mood.model_validate(stored)
     except ValidationError:
@@ -155,10 +155,10 @@ def read_mood(stored: Mapping[str, Any] | None, *, baseline: Feeling, now: datet
 
 
 def baseline_of(aspects: Iterable[str]) -> Feeling:
-    """Return how an agent feels when nothing happens, from what its identity says of that, in words or in numbers.
+    """Return an agent's baseline from the words or numbers of its aspects.
 
-    The mean of the words of `TONES` that are there; `valence` or `arousal` and a number after it goes before; where
-    nothing is said, `USUAL`.
+    The mean of the words of `TONES` in it; `valence` or `arousal` with a number goes before; without
+    any of these, `USUAL`.
     """
     text = " ".join(aspects).casefold()
     tones = [TONES[word] for word in _WORD.findall(text) if word in TONES] or [USUAL]
@@ -171,12 +171,12 @@ def baseline_of(aspects: Iterable[str]) -> Feeling:
 
 
 def felt(events: Iterable[Event]) -> float:
-    """Return how good or bad the events are together, from -1 to 1."""
+    """Return the total valence of events, from -1 to 1."""
     return round(_within(sum(DELTAS[event].valence for event in events), -1.0), 3)
 
 
 def in_words(valence: float, arousal: float) -> str:
-    """Return a mood in two words: how good, and how stirred."""
+    """Describe a mood in words for valence and arousal."""
     good = next(
         word
         for above, word in (

@@ -1,4 +1,4 @@
-"""How far evidence moves a belief: Bayes' rule in odds, damped by how firm the belief is (seed 003, 3.5)."""
+"""The change of a belief by evidence: Bayes' rule in odds, damped by the belief's stability (seed 003, 3.5)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import math
 from arbor.errors import Invalid
 from arbor.selves.values import Standing, check_share
 
-#: How much likelier one plain piece of evidence is if the belief is true than if it is not; ours: it persuades, and does
+#: How much likelier evidence of full strength is if the belief is true than if it is not: it persuades, and does
 #: not convince.
 LIKELIHOOD_RATIO = 3.0
-#: Nobody is ever surer than this, either way: else no evidence could move the belief again. Ours.
+#: The limit of confidence, either way: beyond it, no evidence could move the belief again.
 SUREST = 0.98
-#: The most that one decision moves a belief; ours, so that no single reading turns a mind.
+#: The most that one decision moves a belief, so that no single memory reverses it.
 LARGEST_STEP = 0.2
-#: Below the one a belief is in doubt, from the other on it is held again; ours, apart so that it does not flicker.
+#: Below the first a belief is in doubt, from the second on held again; apart, so that the status does not flicker.
 DOUBTED_BELOW = 0.4
 HELD_FROM = 0.5
 
 
 def weigh(*, confidence: float, stability: float, supports: bool, strength: float = 1.0) -> float:
-    """Return the confidence, 0 to 1, that a belief would have after one piece of evidence of this strength, 0 to 1.
+    """Compute a belief's confidence, 0 to 1, after one memory as evidence of a strength from 0 to 1.
 
     ln odds' = ln odds ± strength · (1 - stability) · ln 3, moved by at most 0.2 and never beyond 0.02 or 0.98.
     """
@@ -31,13 +31,13 @@ def weigh(*, confidence: float, stability: float, supports: bool, strength: floa
 
 
 def limited(confidence: float, wanted: float) -> float:
-    """Return the confidence that one decision can reach on the way to the one that is wanted."""
+    """Limit a wanted confidence to what one decision can reach."""
     step = min(max(wanted - confidence, -LARGEST_STEP), LARGEST_STEP)
     return round(min(max(confidence + step, 0.0), 1.0), 4)
 
 
 def standing(now: Standing, confidence: float) -> Standing:
-    """Return whether a belief of this confidence is held or in doubt; one that was dropped stays so."""
+    """Return the belief status for a confidence: held or in doubt; a dropped belief stays dropped."""
     if now is Standing.DROPPED:
         return now
     if confidence < DOUBTED_BELOW:
@@ -46,7 +46,7 @@ def standing(now: Standing, confidence: float) -> Standing:
 
 
 def check_step(confidence: float, wanted: float) -> None:
-    """Raise Invalid unless one decision may move a belief so far."""
+    """Raise Invalid for a change that is too large for one decision."""
     check_share("confidence", wanted)
     if abs(wanted - confidence) > LARGEST_STEP + 1e-9:
         low, high = max(confidence - LARGEST_STEP, 0.0), min(confidence + LARGEST_STEP, 1.0)

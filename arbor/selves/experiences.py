@@ -1,19 +1,19 @@
-"""What acting teaches: a lesson made by rule from how an action turned out (seed 003, 3.4)."""
+"""Experiences: lessons made by rule from the outcomes of actions (seed 003, 3.4)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: As long as a line of the prompt that shows it.
+#: The length of a line in the prompt.
 LESSON_LENGTH = 300
 ABOUT_LENGTH = 200
-#: Experiences that an agent keeps; the oldest beyond are let go, on record (ours: a year of a busy agent's lessons).
+#: Experiences of an agent (a year of a busy one); older ones are deleted, on record.
 MOST_KEPT = 2_000
 
 
 class Outcome(StrEnum):
-    """How it turned out (seed 003, 3.4)."""
+    """The outcome of an action (seed 003, 3.4)."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -23,7 +23,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewExperience:
-    """An action that was paid for: its subject, how it turned out, and the lesson, if there is one."""
+    """An action that was paid for: its subject, outcome, and lesson, if any."""
 
     action: str
     about: str
@@ -32,9 +32,9 @@ class NewExperience:
 
 
 def lesson(*, action: str, about: str, outcome: Outcome, summary: str, attempts: int, successes: int) -> str:
-    """Return what an action teaches; empty where it went as it always does.
+    """Return the lesson of an action; empty for the usual outcome.
 
-    `attempts` and `successes` are those of the action before. A failure teaches what to avoid, a partial success what
+    `attempts` and `successes` count the action's earlier runs. A failure teaches what to avoid, a partial success what
     to do differently, and a success what to do again, if it was the first, or if the action mostly fails.
     """
     what = f"{action.replace('_', ' ')} ({about})" if about else action.replace("_", " ")

@@ -1,14 +1,14 @@
-"""Whether a phrase is denied or forbidden by the words before it ("I will never lie to you"), in English.
+"""Detect phrases that the words before them deny or forbid ("I will never lie to you"), in English.
 
-A negation counts only where it governs the phrase: nothing but words that carry it over ("ever", "want to", "help anyone")
-may stand between the two. Any other word leaves the phrase as it is: "never mind, …", "I can't sleep, …", "why not …".
+A negation counts only where it governs the phrase: nothing but words that extend it ("ever", "want to", "help anyone")
+may be between the two. Any other word ends the negation: "never mind, …", "I can't sleep, …", "why not …".
 """
 
 from __future__ import annotations
 
 import re
 
-# How far before a phrase its negation may begin, within its sentence; ours.
+# The farthest begin of a negation before its phrase, in characters, within the sentence.
 _LOOKED_BACK = 120
 _SENTENCES_BEFORE = re.compile(r".*[.!?;:\n]", re.DOTALL)
 
@@ -40,7 +40,7 @@ _NEGATIONS = (
     r"(?:refuse[sd]?|(?<!stop )refusing|declined?|declines|unable|unwilling) to",
     rf"(?:(?:so|very|always|that|morally|simply) )?{_WRONG}(?: (?:for|of) {_SOMEONE})? to",
 )
-#: Each of them has one of these in it: most texts have none, and need no closer look.
+#: Each negation contains one of these: texts without any are not searched.
 _SIGNS = ("n't", "nt", "no", "never", "neither", "refus", "declin", "unable", "unwilling", *_WRONGS)
 _CARRYING = (
     r"(?:ever|again|even|also|actually|really|knowingly|willingly|deliberately|intentionally|consciously|secretly)",
@@ -53,7 +53,7 @@ _CARRYING = (
 )
 # "I will not let anybody …", but not "if you cannot help me tell me …".
 _HELPING = rf"(?:help|let|make|have|watch|see)(?:s|ing)? {_SOMEONE}"
-# They may stand between commas.
+# These may be between commas.
 _PARENTHETICAL = r"(?:ever|at all|in any way|for any reason|by any means|on any account|under any circumstances|in good conscience)"
 
 # Models write **not**, too.
@@ -61,9 +61,9 @@ _BLANK = r"[ \t*]+"
 
 
 def _governing(*further: str, between: str = "") -> re.Pattern[str]:
-    """Return what finds the negations, and the words that carry them over, right before the end of a text.
+    """Compile the pattern of negations, and the words that extend them, at the end of a text.
 
-    `further` carry over, too; `between` is what may stand last of all.
+    `further` words extend them, too; `between` may be the last part.
     """
     negation = rf"(?<![\w'])(?:{'|'.join(_NEGATIONS)})"
     unit = rf"(?:{'|'.join((*_NEGATIONS, *_CARRYING, *further, _PARENTHETICAL))})"
@@ -72,7 +72,7 @@ def _governing(*further: str, between: str = "") -> re.Pattern[str]:
 
 
 def _spaced(expression: str) -> re.Pattern[str]:
-    # What is looked back for has a fixed length, and keeps its blanks.
+    # A look-behind has a fixed length, so its blanks stay.
     parts = re.split(r"(\(\?<!.*?\))", expression)
     return re.compile("".join(part if "(?<!" in part else part.replace(" ", _BLANK) for part in parts))
 
@@ -102,9 +102,9 @@ _BY_HEAD = ((_CLAIMED, _CLAIM), (_WAY, _TOLD), (_REQUESTED, _REQUEST))
 
 
 def is_negated(text: str, start: int, end: int) -> bool:
-    """Return whether what stands from `start` to `end` of a text in small letters is denied or forbidden before it.
+    """Return whether the phrase from `start` to `end` of a lower-case text is denied or forbidden by the words before it.
 
-    What is denied twice is not: "it is not wrong to …", "never refuse to …".
+    A double negation does not count: "it is not wrong to …", "never refuse to …".
     """
     phrase = text[start:end].lstrip().replace("’", "'")
     before = _SENTENCES_BEFORE.sub("", text[max(start - _LOOKED_BACK, 0) : start]).replace("’", "'")

@@ -1,4 +1,4 @@
-"""What an agent keeps doing: sequences of actions that come again (the origin of seed 000)."""
+"""Habits: sequences of actions that an agent repeats (the origin of seed 000)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LOOKED_AT = 50
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pattern:
-    """A sequence of actions and how often it was seen; `key` tells it from others.
+    """A sequence of actions and its count; `key` identifies the sequence.
 
-    One that goes round and round is the same wherever it is entered.
+    Rotations of one sequence have the same key.
     """
 
     actions: tuple[str, ...]
@@ -25,52 +25,52 @@ class Pattern:
 
     @property
     def key(self) -> str:
-        """What it is known by."""
+        """Return the identity of the sequence."""
         turns = (self.actions[at:] + self.actions[:at] for at in range(len(self.actions)))
         return ">".join(min(turns))
 
     @property
     def confidence(self) -> float:
-        """How sure it is that this is a habit, 0 to 1: .5 at three times, towards 1."""
+        """Return the confidence that the sequence is a habit, 0 to 1: .5 at three times, towards 1."""
         return round(1 - 1.5 / self.seen, 3)
 
     def in_words(self) -> str:
-        """Return what is proposed to be remembered."""
+        """Return the text of the proposed memory."""
         steps = ", then ".join(action.replace("_", " ") for action in self.actions)
         return f"When I act I often do this: {steps} ({self.seen} times)."
 
 
 def patterns(actions: Sequence[str | None]) -> list[Pattern]:
-    """Return the sequences that come again, the most telling first; `actions` are the latest, oldest first.
+    """Return repeated sequences, the longest first; `actions` are the latest, oldest first.
 
-    None stands for one that does not count: no sequence goes over it.
-    The same action over and over is no pattern, and a part of a longer pattern that is seen as often is left out.
+    None is a gap that no sequence crosses.
+    The same action repeated is no pattern, and a part of a longer pattern with the same count is left out.
     """
     latest = actions[-LOOKED_AT:]
     counts: Counter[tuple[str, ...]] = Counter()
     for length in range(SHORTEST, LONGEST + 1):
         counts.update(_sequences(latest, length))
     found = [
-        Pattern(actions=each, seen=seen)
-        for each, seen in counts.items()
-        if seen >= SEEN and len(set(each)) > 1
+        Pattern(actions=sequence, seen=seen)
+        for sequence, seen in counts.items()
+        if seen >= SEEN and len(set(sequence)) > 1
     ]
-    found.sort(key=lambda each: (-len(each.actions), -each.seen, each.actions))
+    found.sort(key=lambda pattern: (-len(pattern.actions), -pattern.seen, pattern.actions))
     kept: list[Pattern] = []
-    for each in found:
-        same = any(other.key == each.key for other in kept)
-        part = any(_within(each.actions, other.actions) and other.seen >= each.seen for other in kept)
+    for pattern in found:
+        same = any(other.key == pattern.key for other in kept)
+        part = any(_within(pattern.actions, other.actions) and other.seen >= pattern.seen for other in kept)
         if not same and not part:
-            kept.append(each)
+            kept.append(pattern)
     return kept
 
 
 def _sequences(actions: Sequence[str | None], length: int) -> list[tuple[str, ...]]:
-    """Return the sequences of a length without a gap; two of the same that overlap are one."""
+    """Return the sequences of a length without a gap; overlapping equal ones count once."""
     found: list[tuple[str, ...]] = []
     free_from: dict[tuple[str, ...], int] = {}
     for at in range(len(actions) - length + 1):
-        sequence = tuple(each for each in actions[at : at + length] if each is not None)
+        sequence = tuple(action for action in actions[at : at + length] if action is not None)
         if len(sequence) == length and at >= free_from.get(sequence, 0):
             found.append(sequence)
             free_from[sequence] = at + length

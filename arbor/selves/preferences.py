@@ -1,4 +1,4 @@
-"""How an agent likes to do things: a short text under a key."""
+"""Preferences: short texts under keys."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from arbor.selves.values import check_text
 #: Lengths of the row.
 KEY_LENGTH = 60
 VALUE_LENGTH = 300
-#: Every conversation's prompt carries some, so there is a ceiling: our choice.
+#: The most preferences of an agent: each conversation's prompt shows some.
 MAX_PREFERENCES = 50
 
 _KEY = re.compile(r"[a-z0-9](?:[a-z0-9 _.-]*[a-z0-9])?")
 
 
 def check_preference(key: str, value: str) -> tuple[str, str]:
-    """Return key and value as they are stored: the key in small letters, no white space around either. Raises Invalid."""
+    """Normalize key and value: the key in lower case, no white space around either. Raises Invalid."""
     key, value = key.strip().casefold(), value.strip()
     if len(key) > KEY_LENGTH or not _KEY.fullmatch(key):
         raise Invalid(

@@ -1,4 +1,4 @@
-"""Proposals: changes to the self that wait for the agent's own decision (seed 000, 2 and 5)."""
+"""Proposals: changes to the self that wait for a decision (seed 000, 2 and 5)."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_t
 
 
 class ProposalKind(StrEnum):
-    """What is proposed."""
+    """The kind of a proposal."""
 
-    #: Something that is so.
+    #: A fact.
     FACT = "fact"
-    #: Something understood.
+    #: An insight.
     INSIGHT = "insight"
-    #: Something that can be done now.
+    #: A skill that was learned.
     LEARNING = "learning"
-    #: Something that keeps happening.
+    #: A pattern that repeats.
     PATTERN = "pattern"
-    #: Something at the edge of the mind.
+    #: A memory that comes to mind by itself.
     PRECONSCIOUS = "preconscious"
-    #: A side of who the agent is.
+    #: An aspect of the agent's identity.
     IDENTITY = "identity"
-    #: A change to something the agent believes.
+    #: A change to a belief.
     BELIEF = "belief"
-    #: A way the agent wants to behave.
+    #: A preference.
     PREFERENCE = "preference"
 
 
 class ProposalStatus(StrEnum):
-    """What was decided."""
+    """The status of a proposal."""
 
     PENDING = "pending"
     ACCEPTED = "accepted"
     REJECTED = "rejected"
-    #: Fell out of the full queue, or time went over it.
+    #: Evicted from the full queue, or pending for too long.
     EXPIRED = "expired"
 
 
@@ -60,35 +60,35 @@ PROPOSAL_TRANSITIONS: Mapping[ProposalStatus, tuple[ProposalStatus, ...]] = Mapp
 
 #: Seed 000, "Proposal Queue".
 MAX_PENDING = 20
-#: What acceptance adds to the confidence of what is proposed (seed 000).
+#: The confidence that acceptance adds (seed 000).
 ACCEPTED_ADDS = 0.2
-#: Put off so often, it is let go (ours).
+#: A proposal deferred this often expires.
 MAX_DEFERRALS = 5
-#: Pending for so long, it expires when memory is tended (ours).
+#: A proposal pending for longer expires at maintenance.
 PENDING_FOR = timedelta(days=30)
-#: An agent changes itself at most so often in a day, and the same part not again for a while (seed 000, 5, says so of
-#: identity; what it believes and prefers is as much itself).
+#: The most changes of a self in a day, and the time before the same part may change again (seed 000, 5, says so of
+#: identity; beliefs and preferences count as well).
 SELF_CHANGES_PER_DAY = 3
 SELF_COOLDOWN = timedelta(hours=4)
-#: An insight into oneself that is less sure is none (the origin of seed 000).
+#: The least confidence of an insight (the origin of seed 000).
 LEAST_INSIGHT = 0.5
-#: Memories that a proposal names as what it rests on, at most; ours.
+#: The most memories that a proposal names as evidence.
 MOST_EVIDENCE = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewProposal:
-    """A change to be proposed; confidence from 0 to 1. Raises Invalid."""
+    """A proposal to create; confidence from 0 to 1. Raises Invalid."""
 
     kind: ProposalKind
     content: str
     confidence: float
-    #: Where it comes from: `heartbeat:ID`, `consolidation`, `operator`.
+    #: The proposer: `heartbeat:ID`, `consolidation`, `operator`.
     source: str
-    #: What accepting it changes: {"aspect": kind}, {"belief": id, "confidence": …}, {"key": …, "value": …}; empty for
-    #: what becomes a memory.
+    #: The effect of acceptance: {"aspect": kind}, {"belief": id, "confidence": …}, {"key": …, "value": …}; empty for
+    #: a proposal that becomes a memory.
     change: Mapping[str, Any] = field(default_factory=dict)
-    #: Ids of the memories it rests on.
+    #: Ids of the memories that are its evidence.
     evidence: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class NewProposal:
 
 
 class Queued(Protocol):
-    """What the rules of the queue look at in a proposal."""
+    """A pending proposal, as the rules of the queue read it."""
 
     kind: str
     content: str
@@ -117,22 +117,24 @@ def transition(status: ProposalStatus, to: ProposalStatus) -> None:
 
 
 def duplicate_of[P: Queued](new: NewProposal, pending: Sequence[P]) -> P | None:
-    """Return the pending proposal that says the same: of the same kind, and at least 0.85 alike."""
-    same = (each for each in pending if each.kind == new.kind)
-    return next((each for each in same if jaro_winkler(each.content, new.content) >= DUPLICATE), None)
+    """Return the pending duplicate of a proposal: of the same kind, with a similarity of at least 0.85."""
+    same = (proposal for proposal in pending if proposal.kind == new.kind)
+    return next(
+        (proposal for proposal in same if jaro_winkler(proposal.content, new.content) >= DUPLICATE), None
+    )
 
 
 def to_expire[P: Queued](pending: Sequence[P]) -> list[P]:
-    """Return which proposals leave the queue so that one more fits: the least sure first, of these the oldest."""
-    order = sorted(pending, key=lambda each: (each.confidence, each.created_at))
+    """Return the proposals to evict so that one more fits: the least confident first, of these the oldest."""
+    order = sorted(pending, key=lambda proposal: (proposal.confidence, proposal.created_at))
     return order[: max(len(pending) + 1 - MAX_PENDING, 0)]
 
 
 def check_pace(changes: Sequence[datetime], same: Sequence[datetime], now: datetime) -> None:
-    """Raise LimitReached where an agent changes itself too fast.
+    """Raise LimitReached for a change of the self that is too soon.
 
-    `changes` are the times at which it changed anything about itself, `same` those at which it changed what rests for a
-    while after each change: a belief, a preference, or who it takes itself to be.
+    `changes` are the times of all changes of the self, `same` those of the same part, which rests for a
+    while after each change: a belief, a preference, or the identity.
     """
     latest = max(same, default=None)
     if latest is not None and now - latest < SELF_COOLDOWN:
@@ -140,7 +142,7 @@ def check_pace(changes: Sequence[datetime], same: Sequence[datetime], now: datet
         raise LimitReached(
             f"a self changes slowly: the next change here is possible from {free_at:%Y-%m-%d %H:%M} UTC"
         )
-    recent = sum(now - each < timedelta(days=1) for each in changes)
+    recent = sum(now - changed_at < timedelta(days=1) for changed_at in changes)
     if recent >= SELF_CHANGES_PER_DAY:
         raise LimitReached(
             f"a self changes at most {SELF_CHANGES_PER_DAY} times in a day, beliefs, aspects and preferences together,"
@@ -149,6 +151,6 @@ def check_pace(changes: Sequence[datetime], same: Sequence[datetime], now: datet
 
 
 def shortened(text: str) -> str:
-    """Return a text that fits into a proposal."""
+    """Shorten a text to the length of a proposal."""
     text = " ".join(text.split())
     return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"

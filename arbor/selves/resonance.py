@@ -1,4 +1,4 @@
-"""How much a memory has to do with who an agent takes itself to be (seed 004, `identity_memory_resonance`)."""
+"""The resonance of memories with an identity (seed 004, `identity_memory_resonance`)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Bearing(NamedTuple):
 
     @property
     def share(self) -> float:
-        """What it adds: weight · stability, less than nothing where the memory contradicts the aspect."""
+        """Return weight · stability, negative where the memory contradicts the aspect."""
         sign = -1 if self.relation is Relation.CONTRADICTS else 1
         return sign * self.weight * self.stability
 
 
 def resonance(bearings: Iterable[Bearing]) -> float:
-    """Return how a memory rings with an identity, from -1, against all of it, to 1.
+    """Compute a memory's resonance with an identity, from -1 to 1.
 
-    The sum of ±weight · stability over its relations to aspects that are held, clipped; 0 where there is none.
+    The sum of ±weight · stability over the memory's relations to aspects, clipped; 0 without relations.
     """
-    return min(max(sum(each.share for each in bearings), -1.0), 1.0)
+    return min(max(sum(bearing.share for bearing in bearings), -1.0), 1.0)

@@ -1,4 +1,4 @@
-"""What an agent takes itself and the world to be: beliefs and aspects of its identity (seed 004, "Identity and Worldview")."""
+"""Beliefs and aspects of an agent's identity (seed 004, "Identity and Worldview")."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from enum import StrEnum
 
 from arbor.errors import Invalid
 
-#: Every agent carries its self in its prompt at every heartbeat, so a text has a ceiling, in characters: our choice.
+#: The longest text of a belief or aspect, in characters: the self is part of the prompt at every heartbeat.
 TEXT_LENGTH = 1_000
-#: The same as on a memory's row.
+#: As long as the source of a memory.
 SOURCE_LENGTH = 200
-#: How many of each an agent may have that are not dropped: our choice, well above what a prompt shows.
+#: The most of each that an agent may have, dropped ones aside: well above the number in a prompt.
 MAX_BELIEFS = 200
 MAX_ASPECTS = 100
 
-#: Of what a person adds without saying: fairly sure, and neither firm nor easily changed.
+#: The defaults for a person's additions: fairly sure, and neither firm nor easily changed.
 DEFAULT_CONFIDENCE = 0.7
 DEFAULT_STABILITY = 0.5
 
 
 class BeliefCategory(StrEnum):
-    """What a belief is about (seed 004, "Worldview")."""
+    """The subject of a belief (seed 004, "Worldview")."""
 
     #: The agent itself.
     SELF = "self"
     #: Other agents and people.
     OTHERS = "others"
-    #: How things are.
+    #: The world.
     WORLD = "world"
-    #: What was, is and will be.
+    #: Time: past, present and future.
     TIME = "time"
-    #: What brings what about.
+    #: Causes and effects.
     CAUSALITY = "causality"
-    #: What is worth something.
+    #: Values.
     VALUES = "values"
 
 
 class AspectKind(StrEnum):
-    """Which side of an identity an aspect is (seed 004, "Identity")."""
+    """The kind of an aspect (seed 004, "Identity")."""
 
     #: Who am I?
     SELF_CONCEPT = "self_concept"
@@ -58,25 +58,25 @@ class AspectKind(StrEnum):
 
 
 class Standing(StrEnum):
-    """Whether a part of the self is the agent's own."""
+    """The status of a belief or aspect."""
 
-    #: It is.
+    #: Held.
     HELD = "held"
-    #: It is, and is doubted.
+    #: Held, but doubted.
     QUESTIONED = "questioned"
-    #: No longer; it is kept for the record, and may be taken up again.
+    #: No longer held; stays on record, and may be held again.
     DROPPED = "dropped"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewBelief:
-    """A belief to be held. Raises Invalid."""
+    """A belief to add. Raises Invalid."""
 
     statement: str
     category: BeliefCategory
     confidence: float = DEFAULT_CONFIDENCE
     stability: float = DEFAULT_STABILITY
-    #: Where it comes from: `template:NAME`, `operator`.
+    #: The origin: `template:NAME`, `operator`.
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class NewBelief:
 
 @dataclass(frozen=True, kw_only=True)
 class NewAspect:
-    """An aspect of an identity to be taken on. Raises Invalid."""
+    """An aspect to add. Raises Invalid."""
 
     content: str
     kind: AspectKind
@@ -102,7 +102,7 @@ class NewAspect:
 
 
 def check_text(name: str, text: str, *, longest: int = TEXT_LENGTH, empty: bool = False) -> None:
-    """Raise Invalid unless the text can be stored exactly as it is."""
+    """Raise Invalid unless the text can be stored unchanged."""
     if not text.strip() and not empty:
         raise Invalid(f"{name} needs a text")
     if len(text) > longest:

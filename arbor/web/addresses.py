@@ -1,4 +1,4 @@
-"""Which addresses of the network are public: what is asked from outside must not be led to what is inside."""
+"""Recognize public IP addresses, so that no request from outside reaches the internal network."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _GIVEN_OUT = IPv6Network("2000::/3")
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an IP address, as text, belongs to the public network; what is no address does not.
+    """Return whether an IP address, as text, is public; False for a text that is no address.
 
-    An IPv6 address that stands for an IPv4 one is judged by that: otherwise `::ffff:127.0.0.1` would pass.
+    An IPv6 address that contains an IPv4 one is judged by that one: otherwise `::ffff:127.0.0.1` would pass.
     """
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    return all(_is_global(each) for each in (found, *_within(found)))
+    return all(_is_global(part) for part in (found, *_within(found)))
 
 
 def _within(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
@@ -29,7 +29,7 @@ def _within(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
     found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     if address in _NAT64:
         found.append(IPv4Address(int(address) & 0xFFFFFFFF))
-    return [each for each in found if each is not None]
+    return [part for part in found if part is not None]
 
 
 def _is_global(address: IPv4Address | IPv6Address) -> bool:

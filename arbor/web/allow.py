@@ -1,4 +1,4 @@
-"""Which domains agents may read: closed unless an operator opens it."""
+"""The list of domains that agents may read; empty by default."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ EVERYWHERE = "*"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AllowList:
-    """The domains that may be read, each with all below it; none: nothing may."""
+    """The allowed domains, each with its subdomains; without any, no page may be read."""
 
     domains: frozenset[str] = frozenset()
     everywhere: bool = False
 
     @classmethod
     def of(cls, entries: Iterable[str]) -> Self:
-        """Read a setting: `*`, or domains such as `example.org`. Raises ConfigurationInvalid for anything else."""
-        cleaned = {each.strip().lower().rstrip(".") for each in entries if each.strip()}
+        """Parse a setting: `*`, or domains such as `example.org`. Raises ConfigurationInvalid for anything else."""
+        cleaned = {entry.strip().lower().rstrip(".") for entry in entries if entry.strip()}
         for entry in cleaned - {EVERYWHERE}:
             if not all(part and part.replace("-", "").isalnum() for part in entry.split(".")):
                 raise ConfigurationInvalid(

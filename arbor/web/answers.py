@@ -1,4 +1,4 @@
-"""An answer from sources: what a model is asked with, how its reply is read, and what the reflex policy makes of it."""
+"""Answers from sources: prompts, parsers of the replies, and the reflex policy's answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ APPRAISE_SYSTEM = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What was found out; `sources` are places among the pages, from 0. An empty text: they do not answer it."""
+    """An answer; `sources` are positions of pages, from 0. An empty text: the pages do not answer the question."""
 
     text: str
     confidence: float
@@ -56,8 +56,8 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Appraisal:
-    """How far an answer is borne out, and why."""
+class AnswerReview:
+    """A judgement how well the sources support an answer, and why."""
 
     confidence: float
     reason: str = ""
@@ -72,7 +72,7 @@ def answer_request(
     window: int,
     for_rule: bool = False,
 ) -> ModelRequest:
-    """Return what a model is asked; `remembered` is what the agent knows of it already.
+    """Build the request for an answer; `remembered` are the agent's own memories about the question.
 
     `window` is what the model takes in all, in tokens: the sources share what the rest leaves of it.
     """
@@ -80,7 +80,7 @@ def answer_request(
     around = [f"## Question\n{data.block([line(question)])}"]
     known = []
     if remembered:
-        lines = data.block(f"- {line(each, _REMEMBERED_LENGTH)}" for each in remembered)
+        lines = data.block(f"- {line(memory, _REMEMBERED_LENGTH)}" for memory in remembered)
         known = [f"## What you remember, which is no source\n{lines}"]
     room = _room(ANSWER_SYSTEM, [*around, *known], window)
     parts = [*around, *_sources(pages, data, room), *known]
@@ -102,7 +102,7 @@ def answer_request(
 def appraise_request(
     question: str, answer: Answer, pages: Sequence[Page], *, nonce: str, window: int, for_rule: bool = False
 ) -> ModelRequest:
-    """Return what a model whose window is so many tokens is asked about an answer."""
+    """Build the request that judges an answer, for a model with a context of `window` tokens."""
     data = Data(nonce)
     around = [
         f"## Question\n{data.block([line(question)])}",
@@ -120,14 +120,14 @@ def appraise_request(
 
 
 def read_answer(text: str, *, pages: int) -> Answer:
-    """Return the answer in a model's reply. Raises ReplyInvalid where there is none that can be used."""
+    """Parse the answer in a model's reply. Raises ReplyInvalid where there is no usable one."""
     found = _object(text, "answer")
     answer = found["answer"]
     if not isinstance(answer, str):
         raise ReplyInvalid('"answer" must be a text')
     listed = found.get("sources")
     numbers = (
-        [each for each in listed if isinstance(each, int) and 1 <= each <= pages]
+        [number for number in listed if isinstance(number, int) and 1 <= number <= pages]
         if isinstance(listed, list)
         else []
     )
@@ -137,28 +137,29 @@ def read_answer(text: str, *, pages: int) -> Answer:
     return Answer(
         text=answer,
         confidence=_share(found, "confidence"),
-        sources=tuple(dict.fromkeys(each - 1 for each in numbers)),
+        sources=tuple(dict.fromkeys(number - 1 for number in numbers)),
         worth_keeping=found.get("worth_keeping") is not False,
     )
 
 
-def read_appraisal(text: str) -> Appraisal:
-    """Return the judgement in a model's reply. Raises ReplyInvalid where there is none."""
+def read_appraisal(text: str) -> AnswerReview:
+    """Parse the judgement in a model's reply. Raises ReplyInvalid where there is none."""
     found = _object(text, "confidence")
     reason = found.get("reason")
-    return Appraisal(
+    return AnswerReview(
         confidence=_share(found, "confidence"),
         reason=storable(reason.strip())[:300] if isinstance(reason, str) else "",
     )
 
 
 def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a rule makes of sources: from each the sentence with most of the question's words, word for word."""
+    """Answer by rule: quote from each source the sentence with most of the question's words."""
     wanted = {term_of(word) for word in words_of(context["question"]) if word not in STOP_WORDS}
     picked: list[tuple[int, str]] = []
     for number, text in enumerate(context["texts"], start=1):
         scored = [
-            (len(wanted & {term_of(word) for word in words_of(each)}), each) for each in _sentences(text)
+            (len(wanted & {term_of(word) for word in words_of(sentence)}), sentence)
+            for sentence in _sentences(text)
         ]
         best = max(scored, key=lambda pair: pair[0], default=(0, ""))
         if best[0]:
@@ -172,7 +173,7 @@ def rule_answer(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a rule says of an answer: it cannot judge, so it leaves the confidence as it is."""
+    """Judge by rule: leave the confidence as it is, because a rule cannot judge."""
     return {
         "confidence": context["confidence"],
         "reason": f"put together by rule from {context['pages']} pages",
@@ -180,13 +181,13 @@ def rule_appraisal(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _room(system: str, around: Sequence[str], window: int) -> int:
-    """Return how many characters the sources may take together, for the reply to have its share of the window."""
-    fixed = estimate_tokens(system) + sum(estimate_tokens(each) for each in around)
+    """Return the room for the sources in characters, with the reply's share of the window left free."""
+    fixed = estimate_tokens(system) + sum(estimate_tokens(text) for text in around)
     return room_of(window=window, fixed=fixed, reply=_REPLY_TOKENS) * CHARACTERS_PER_TOKEN
 
 
 def _sources(pages: Sequence[Page], data: Data, room: int) -> list[str]:
-    """Render the sources within `room` characters; of one that is cut it is said."""
+    """Render the sources within `room` characters; a cut source is marked."""
     heads = [(line(page.title), line(page.url)) for page in pages]
     room -= sum(len(title) + len(url) + _AROUND for title, url in heads)
     texts = [line(page.text, sys.maxsize) for page in pages]
@@ -198,7 +199,7 @@ def _sources(pages: Sequence[Page], data: Data, room: int) -> list[str]:
 
 
 def longest_shown(lengths: Sequence[int], room: int) -> int:
-    """Return to how many characters texts of these lengths are cut to fit into `room`: short ones leave theirs to others.
+    """Return the length to which texts are cut to fit into `room` together; short texts leave their share to others.
 
     Never less than 500.
     """
@@ -253,4 +254,8 @@ def _share(found: Mapping[str, Any], key: str) -> float:
 
 
 def _sentences(text: str) -> list[str]:
-    return [each.strip()[:400] for each in re.split(r"(?<=[.!?])\s+|\n+", text) if len(each.strip()) > 20]
+    return [
+        sentence.strip()[:400]
+        for sentence in re.split(r"(?<=[.!?])\s+|\n+", text)
+        if len(sentence.strip()) > 20
+    ]

@@ -1,4 +1,4 @@
-"""The form in which a heartbeat asks the web: a call like a model's, with pages for a reply."""
+"""Web look-ups as external calls, whose replies are pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WEB_HANDLE = "web/searxng"
 
 
 def web_request(*, question: str, queries: Sequence[str], depth: Depth) -> ModelRequest:
-    """Return the request that looks a question up."""
+    """Build the request of a look-up."""
     return ModelRequest(
         purpose=CallPurpose.WEB,
         system="",

@@ -1,4 +1,4 @@
-"""An inquiry's way through the web: search, choose, read. What could not be read is told, never made up."""
+"""Look a question up on the web: search, choose pages, read them; failures are reported."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _SHARE_OF_TIME = 0.5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
-    """What an inquiry brought: the pages it read, best first, and what failed, one line each."""
+    """The result of a look-up: pages, best first, and failures, one line each."""
 
     pages: tuple[Page, ...]
     failures: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object."""
+        """Return the findings as a JSON object."""
         return {
-            "pages": [{"url": each.url, "title": each.title, "text": each.text} for each in self.pages],
+            "pages": [{"url": page.url, "title": page.title, "text": page.text} for page in self.pages],
             "failures": list(self.failures),
         }
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> Self:
-        """Read it from what `to_json` gave."""
-        return cls(pages=tuple(Page(**each) for each in stored["pages"]), failures=tuple(stored["failures"]))
+        """Build findings from the JSON object of `to_json`."""
+        return cls(pages=tuple(Page(**page) for page in stored["pages"]), failures=tuple(stored["failures"]))
 
 
 def look_up(plan: InquiryPlan, *, search: Search, fetch: Fetch, deadline_s: float) -> Findings:
@@ -71,7 +71,7 @@ def _search(plan: InquiryPlan, search: Search, ends: float) -> tuple[list[list[S
 
 
 def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[list[Page], list[str]]:
-    """Return what was read, and what failed; of a page that failed beside others, what the search said of it stands in."""
+    """Return pages and failures; a failed page beside others is replaced by its search snippet."""
 
     def read(result: SearchResult) -> Page | WebFailed:
         try:
@@ -85,19 +85,19 @@ def _read(chosen: Sequence[SearchResult], fetch: Fetch, ends: float) -> tuple[li
     with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="web") as pool:
         came = list(pool.map(read, chosen))
     # Two addresses may lead to the same page.
-    pages = {each.url: each for each in came if isinstance(each, Page)}
+    pages = {page.url: page for page in came if isinstance(page, Page)}
     quoted = [
         Page(url=result.url, title=result.title, text=f"{QUOTED} {result.snippet}")
-        for result, each in zip(chosen, came, strict=True)
-        if isinstance(each, WebFailed) and not isinstance(each, WebRefused) and result.snippet.strip()
+        for result, outcome in zip(chosen, came, strict=True)
+        if isinstance(outcome, WebFailed) and not isinstance(outcome, WebRefused) and result.snippet.strip()
     ]
     # An answer from what searches say alone would pass for one that was read.
-    read_pages = [*pages.values(), *(each for each in quoted if each.url not in pages)] if pages else []
-    return read_pages, [str(each) for each in came if isinstance(each, WebFailed)]
+    read_pages = [*pages.values(), *(page for page in quoted if page.url not in pages)] if pages else []
+    return read_pages, [str(failure) for failure in came if isinstance(failure, WebFailed)]
 
 
 def _kept(text: str) -> str:
-    """Return the beginning of a page's text, and how long the whole is where that is not all."""
+    """Cut a page's text; a cut one names its whole length."""
     if len(text) <= PAGE_LENGTH:
         return text
     return f"{text[:PAGE_LENGTH]}… (the page goes on; {len(text)} characters in all)"

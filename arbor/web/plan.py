@@ -1,4 +1,4 @@
-"""How an inquiry goes about it: what it searches for, how many pages it reads (seed 004, 3.2.4)."""
+"""The plan of an inquiry: its queries and its number of pages (seed 004, 3.2.4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.web.ports import SearchResult
 
 
 class Depth(StrEnum):
-    """How thorough an inquiry is."""
+    """The depth of an inquiry."""
 
     #: One or two searches, two or three pages.
     SHALLOW = "shallow"
@@ -23,7 +23,7 @@ class Depth(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InquiryPlan:
-    """What an inquiry searches for and reads; `results` are asked of each search."""
+    """An inquiry's queries and limits; `results` is the number of results of each search."""
 
     depth: Depth
     queries: tuple[str, ...]
@@ -38,7 +38,7 @@ _ANGLES = ("{words}", "{words} evidence", "{words} criticism")
 
 
 def plan_inquiry(question: str, queries: Sequence[str], depth: Depth) -> InquiryPlan:
-    """Return the plan: the model's own queries, each once; filled up from the question where there are too few."""
+    """Plan an inquiry by the model's queries, each once; add queries made of the question where there are too few."""
     fewest, most, pages = _LIMITS[depth]
     chosen: dict[str, str] = {}
     for query in queries:
@@ -52,7 +52,7 @@ def plan_inquiry(question: str, queries: Sequence[str], depth: Depth) -> Inquiry
 
 
 def choose_pages(found: Sequence[Sequence[SearchResult]], most: int) -> list[SearchResult]:
-    """Return the results to read: each search's best, then each one's second, and so on; each address once."""
+    """Choose results in turn: each search's best, then each one's second, and so on; each address once."""
     ranked = [result for rank in zip_longest(*found) for result in rank if result is not None]
     first: dict[str, SearchResult] = {}
     for result in ranked:

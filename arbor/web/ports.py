@@ -1,4 +1,4 @@
-"""The web as two ports, search and fetch; what they bring, and the fakes that tests script."""
+"""The ports of web search and fetch, their results, and scripted fakes for tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.errors import WebFailed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchResult:
-    """One result of a search: an address, and what the search engine says of it."""
+    """A search result: address, title and the search engine's snippet."""
 
     url: str
     title: str = ""
@@ -20,7 +20,7 @@ class SearchResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Page:
-    """A page that was read: its address after redirects, its title, its text without markup."""
+    """A web page: its address after redirects, its title, its text without markup."""
 
     url: str
     title: str
@@ -28,7 +28,7 @@ class Page:
 
 
 class Search(Protocol):
-    """Looks for pages."""
+    """Searches the web."""
 
     def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
         """Return at most `limit` results, best first, within `deadline_s` seconds. Raises WebFailed."""
@@ -39,12 +39,12 @@ class Fetch(Protocol):
     """Reads pages."""
 
     def fetch(self, url: str, *, deadline_s: float) -> Page:
-        """Return the page within `deadline_s` seconds, everything included. Raises WebFailed, saying why not."""
+        """Fetch the page within `deadline_s` seconds, redirects included. Raises WebFailed with the reason."""
         ...
 
 
 class ScriptedSearch:
-    """The fake: finds what its script says, for every query it does not name what stands under the empty one."""
+    """A fake with scripted results by query; the empty query is the default."""
 
     def __init__(self, results: Mapping[str, Sequence[SearchResult] | WebFailed]) -> None:
         self.queries: list[str] = []
@@ -60,7 +60,7 @@ class ScriptedSearch:
 
 
 class ScriptedPages:
-    """The fake: has the pages of its script, and no others."""
+    """A fake with the pages of its script."""
 
     def __init__(self, pages: Mapping[str, str]) -> None:
         self.urls: list[str] = []

@@ -312,7 +312,7 @@ def test_a_memorys_page_shows_what_belongs_to_it(scene: Scene, tmp_path: Path) -
     assert browser.count("#episode li") == 4
     for part, words in (
         ("#relations", "Readings taken at low tide can be trusted."),
-        ("#themes", "quay, tide, reading"),
+        ("#clusters", "quay, tide, reading"),
         ("#weight", "Importance"),
     ):
         assert words in browser.text(part), part

@@ -1,1 +1,1 @@
-"""What can be done to agents and templates."""
+"""Services of agents and templates."""

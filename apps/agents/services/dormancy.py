@@ -1,4 +1,4 @@
-"""Falling asleep: the one change of status that a heartbeat makes by itself. (It imports nothing of heartbeats.)"""
+"""Make an agent dormant: the one change of status that a heartbeat makes by itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arbor.errors import NotFound
 
 
 def make_dormant(*, agent_id: UUID, reason: str) -> Agent:
-    """Put an agent to sleep, from within its own heartbeat, whose end switches its schedule off.
+    """Make an agent dormant from within its own heartbeat, whose end switches its schedule off.
 
     Raises TransitionIllegal when a person has paused or stopped it meanwhile.
     """

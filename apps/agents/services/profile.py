@@ -1,4 +1,4 @@
-"""Who an agent is: found by name, and said to a language model."""
+"""Find agents by name or id, and render their system prompts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.agents.genome import AgentGenome
 from arbor.errors import Invalid, NotFound
 
 NAME_LENGTH = 64
-#: Typed on a command line and read in a log: letters of any script, digits, and what names hold between them.
+#: Typed on a command line and read in a log: letters of any script, digits, and punctuation of names.
 _NAME = re.compile(rf"[^\W_][\w .'-]{{0,{NAME_LENGTH - 1}}}")
 
 
@@ -27,9 +27,9 @@ def valid_name(name: str) -> str:
 
 
 def agent_by_name(name: str) -> Agent:
-    """Return the current tenant's agent of that name; of names that differ by case only, the exact one.
+    """Find the current tenant's agent of a name; of names that differ by case only, the exact one.
 
-    Raises NotFound, naming those there are.
+    Raises NotFound with the names that exist.
     """
     found: list[Agent] = list(Agent.objects.filter(name__iexact=name.strip()))
     exact = [agent for agent in found if agent.name == name.strip()]
@@ -41,7 +41,7 @@ def agent_by_name(name: str) -> Agent:
 
 
 def agent_by_id(agent_id: UUID) -> Agent:
-    """Return the current tenant's agent of that id; raises NotFound."""
+    """Find the current tenant's agent by id; raises NotFound."""
     agent: Agent | None = Agent.objects.filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
@@ -49,7 +49,7 @@ def agent_by_id(agent_id: UUID) -> Agent:
 
 
 def genome_of(agent: Agent) -> AgentGenome | None:
-    """Return the agent's role and leanings, if its template gave it any."""
+    """Return the agent's genome, if its template has one."""
     return AgentGenome.model_validate(agent.genome) if agent.genome else None
 
 

@@ -1,4 +1,4 @@
-"""The narrow row of an agent's state, written by every heartbeat: those of several agents by one statement."""
+"""Write the states of several agents by one statement."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _COLUMNS = (
 
 
 def packed_memory(memory: WorkingMemory) -> str:
-    """Return a working memory as `write_states` takes it. Raises WorkingMemoryOverflow above 64 KB."""
+    """Pack a working memory for `write_states`. Raises WorkingMemoryOverflow above 64 KB."""
     return f"\\x{pack_text(as_stored(memory).encode()).hex()}"
 
 
 def write_states(columns: Mapping[UUID, Mapping[str, Any]]) -> None:
-    """Write columns of agents' states, in the open transaction; None leaves a column as it is. One statement for all.
+    """Write columns of agents' states in the open transaction by one statement; None leaves a column unchanged.
 
-    `working_memory` is given packed, other columns of JSON as values. Raises KeyError for a column that no
+    `working_memory` is packed, other JSON columns are values. Raises KeyError for a column that no
     heartbeat writes.
     """
     rows = [

@@ -1,4 +1,4 @@
-"""Templates: the built-in ones, kept as the code has them, and a tenant's own, which go before them."""
+"""Templates: seed the built-in ones; add, update and find those of a tenant, which go before built-in ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from arbor.pipeline.graph import load_graph
 
 @dataclass(frozen=True, kw_only=True)
 class FoundTemplate:
-    """A template as this tenant has it."""
+    """A template that the current tenant can use."""
 
     name: str
     version: str
@@ -33,7 +33,7 @@ class FoundTemplate:
 
 
 class SeedChange(StrEnum):
-    """What seeding does to one built-in template."""
+    """The change that seeding makes to a built-in template."""
 
     #: It was not there.
     NEW = "new"
@@ -46,7 +46,7 @@ class SeedChange(StrEnum):
 
 
 def read_template(text: str) -> TemplateSpec:
-    """Read a template's Markdown; raises TemplateInvalid, and PipelineInvalid, with every fault."""
+    """Parse a template's Markdown; raises TemplateInvalid and PipelineInvalid with all faults."""
     spec = parse_template(text, known_actions=ACTIONS)
     if spec.pipeline:
         load_graph(spec.pipeline, handlers=HANDLERS)
@@ -57,7 +57,7 @@ def read_template(text: str) -> TemplateSpec:
 
 
 def seed_builtin_templates(*, dry_run: bool = False) -> dict[str, SeedChange]:
-    """Bring the built-in templates to what the code has; return what that did, or would do, by name."""
+    """Update the built-in templates from the code; return the changes, made or planned, by name."""
     with transaction.atomic(using=OPS):
         rows = {row.name: row for row in BuiltinTemplate.objects.using(OPS).select_for_update()}
         changes: dict[str, SeedChange] = {}
@@ -111,7 +111,7 @@ def add_template(*, text: str, actor: str) -> Template:
 
 @transaction.atomic
 def update_template(*, text: str, actor: str) -> Template:
-    """Replace the current tenant's template of the name in the text; agents made from it stay as they are.
+    """Replace the current tenant's template of the name in the text; its agents stay unchanged.
 
     Raises TemplateInvalid, and NotFound when the tenant has none of that name.
     """
@@ -131,20 +131,20 @@ def update_template(*, text: str, actor: str) -> Template:
 
 
 def list_templates() -> list[FoundTemplate]:
-    """Return the templates that agents of this tenant can be made from, by name; its own hide built-in ones."""
+    """List the templates for agents of this tenant, by name; its own hide built-in ones."""
     own = [_found(row, TemplateSource.USER) for row in Template.objects.all()]
     hidden = {template.name.casefold() for template in own}
-    builtin = [each for each in list_builtin_templates() if each.name.casefold() not in hidden]
+    builtin = [template for template in list_builtin_templates() if template.name.casefold() not in hidden]
     return sorted([*own, *builtin], key=lambda template: template.name.casefold())
 
 
 def list_builtin_templates() -> list[FoundTemplate]:
-    """Return the built-in templates, by name; no tenant need be chosen."""
+    """List the built-in templates by name; needs no tenant."""
     return [_found(row, TemplateSource.BUILTIN) for row in BuiltinTemplate.objects.order_by("name")]
 
 
 def find_template(name: str) -> FoundTemplate:
-    """Return the template of that name: the tenant's own before a built-in one. Raises NotFound."""
+    """Find a template by name: the tenant's own before a built-in one. Raises NotFound."""
     own = Template.objects.filter(name__iexact=name.strip()).first()
     if own is not None:
         return _found(own, TemplateSource.USER)

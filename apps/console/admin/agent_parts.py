@@ -1,4 +1,4 @@
-"""What agents have beside their own page, in the operator's console: present moments, keys, policies."""
+"""Pages of agents' states, keys and policies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.heartbeat.budgets import BudgetKind
 
 @admin.register(AgentState)
 class AgentStateAdmin(AgentRowsAdmin):
-    """The present moments of agents."""
+    """List agents' states."""
 
     list_display = ("agent_link", "energy", "beats", "nops", "last_beat_at")
     ordering = ("-agent_id",)
@@ -43,7 +43,7 @@ class AgentKeyAdmin(AgentRowsAdmin):
 
 @admin.register(AgentPolicy)
 class AgentPolicyAdmin(AgentRowsAdmin):
-    """How agents may live, where it is not by the defaults; changed by `arbor agent policy set`."""
+    """List agents' policies other than the defaults; changed by `arbor agent policy set`."""
 
     when_empty = (
         f"Every agent lives by the defaults: paid in {BudgetKind.ENERGY}, at all hours, slower while nothing happens,"
@@ -70,12 +70,12 @@ class AgentPolicyAdmin(AgentRowsAdmin):
 
     @admin.display(description="active hours")
     def hours(self, policy: AgentPolicy) -> str:
-        """Say when it beats."""
+        """Show the active hours."""
         if policy.active_from is None or policy.active_until is None:
             return "always"
         return f"{policy.active_from:%H:%M}-{policy.active_until:%H:%M} {policy.time_zone}"
 
     @admin.display(description="models by tier")
     def models_by_tier(self, policy: AgentPolicy) -> str:
-        """Name what it asks, tier by tier."""
+        """Show the models by tier."""
         return "; ".join(f"{tier}: {', '.join(models)}" for tier, models in policy.tier_models.items())

@@ -1,4 +1,4 @@
-"""Agents in the operator's console: a list with acts, and a page for each."""
+"""Pages of agents: a list with acts, and a page for each agent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from apps.tenants.scope import APP
 from arbor.errors import Invalid
 from arbor.heartbeat.energy import MAX_ENERGY
 
-#: An act upon more than these is the command line's business.
+#: The most agents of one act; for more, use the command line.
 SELECTED_AT_MOST = 200
 
 
@@ -136,17 +136,17 @@ class AgentAdmin(ConsoleAdmin):
 
     @admin.display(description="agent", ordering="name")
     def name_and_id(self, agent: Agent) -> SafeString:
-        """Name it."""
+        """Show name and id."""
         return cells.titled(agent.name, cells.mono(agent.public_id, shown=18))
 
     @admin.display(description="status", ordering="status")
     def status_badge(self, agent: Agent) -> SafeString:
-        """Show whether it lives."""
+        """Show the status."""
         return cells.badge(agent.status)
 
     @admin.display(description="template")
     def template(self, agent: Agent) -> str:
-        """Name what it was made from."""
+        """Show the template's name."""
         return f"{agent.template_name} {agent.template_version}"
 
     @admin.display(description="energy")
@@ -163,13 +163,13 @@ class AgentAdmin(ConsoleAdmin):
 
     @admin.display(description="last beat")
     def last_beat(self, agent: Agent) -> SafeString | str:
-        """Say when it beat last."""
+        """Show the time of the last heartbeat."""
         state = _related(agent, "state")
         return cells.when(state.last_beat_at) if state else "–"
 
     @admin.display(description="next beat")
     def next_beat(self, agent: Agent) -> SafeString | str:
-        """Say when it beats next."""
+        """Show the time of the next heartbeat."""
         schedule = _related(agent, "schedule")
         if schedule is None:
             return "–"
@@ -177,34 +177,34 @@ class AgentAdmin(ConsoleAdmin):
 
     @admin.display(description="model")
     def model_shown(self, agent: Agent) -> str:
-        """Name its own model."""
+        """Show the agent's own model."""
         return agent.model or "the installation's"
 
     # --- Acts ------------------------------------------------------------------------------------------
 
-    @admin.action(description="Beat now", permissions=["operate"])
+    @admin.action(description="Run now", permissions=["operate"])
     def beat_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Let them beat at once."""
+        """Run the selected agents now."""
         self._act_on_selected(request, queryset, "tick")
 
     @admin.action(description="Start", permissions=["operate"])
     def start_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Start them."""
+        """Start the selected agents."""
         self._act_on_selected(request, queryset, "start")
 
     @admin.action(description="Pause", permissions=["operate"])
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Pause them."""
+        """Pause the selected agents."""
         self._act_on_selected(request, queryset, "pause")
 
     @admin.action(description="Resume", permissions=["operate"])
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Resume them."""
+        """Resume the selected agents."""
         self._act_on_selected(request, queryset, "resume")
 
     @admin.action(description="Stop", permissions=["operate"])
     def stop_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Stop them."""
+        """Stop the selected agents."""
         self._act_on_selected(request, queryset, "stop")
 
     def _act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
@@ -225,5 +225,5 @@ class AgentAdmin(ConsoleAdmin):
 
 
 def _related(agent: Agent, name: str) -> Any:
-    """Return a row that exists once for each agent, or none: it is joined, never asked for one by one."""
+    """Return an agent's joined row, or None."""
     return agent._state.fields_cache.get(name)

@@ -1,4 +1,4 @@
-"""The record of acts in the operator's console."""
+"""Pages of the audit log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from apps.tenants.scope import OPS
 
 
 class _EventColumns:
-    """What both kinds of acts show."""
+    """Columns of both kinds of events."""
 
     list_display: Any = ("happened", "action_badge", "actor", "message")
     list_filter: Any = (("action", ChoicesDropdownFilter),)
@@ -43,23 +43,23 @@ class _EventColumns:
 
 
 class LookUps(admin.SimpleListFilter):
-    """Leaves out, unless they are asked for, the looks for something by its name: the command line makes many."""
+    """Filters look-ups of names and ids, which the command line makes often; hidden by default."""
 
     title = "look-ups"
     parameter_name = "look_ups"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        """Offer to see them."""
+        """Return the filter's choices."""
         return [("shown", "Shown")]
 
     def choices(self, changelist: Any) -> Iterator[Any]:
-        """Say that without the filter they are left out."""
+        """Return the choices with their default label."""
         without, *others = super().choices(changelist)
         yield {**without, "display": "Left out"}
         yield from others
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        """Leave them out."""
+        """Exclude look-ups unless they are chosen."""
         if self.value() == "shown":
             return queryset
         return queryset.exclude(

@@ -1,4 +1,4 @@
-"""The buffer: what agents hold for a while."""
+"""Pages of agents' buffer items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from apps.memories.models import BufferItem
 
 @admin.register(BufferItem)
 class BufferItemAdmin(AgentRowsAdmin):
-    """What is held until it expires, or matters enough to be remembered."""
+    """List buffer items, until they expire or are promoted to memories."""
 
     list_display = (
         "beginning",
@@ -45,7 +45,7 @@ class BufferItemAdmin(AgentRowsAdmin):
         wide = ("embedding", "lexical", "promoted_to__embedding", "promoted_to__lexical")
         return items.defer(*wide, *self.unread)
 
-    beginning = columns.beginning("content", "held")
+    beginning = columns.beginning("content", "content")
     importance_shown = columns.share("importance", "importance")
     heard_from = columns.origin("source", "source")
     expires = columns.moment("expires_at", "expires")

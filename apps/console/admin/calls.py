@@ -1,4 +1,4 @@
-"""Requests to models, and what they cost."""
+"""Pages of model calls and ledger entries."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class ExternalCallAdmin(OwnPageAdmin):
 
     @admin.display(description="trouble")
     def trouble(self, call: ExternalCall) -> SafeString:
-        """Begin what went wrong."""
+        """Show the beginning of the error."""
         return cells.clipped(f"{call.error_kind} {call.error}".strip() or "–", 70)
 
 
 @admin.register(LedgerEntry)
 class LedgerEntryAdmin(AgentRowsAdmin):
-    """What model calls cost."""
+    """List the costs of model calls."""
 
     list_display = (
         "written",

@@ -1,4 +1,4 @@
-"""Channels: by which ways agents' messages leave."""
+"""Pages of delivery channels."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ChannelAdmin(OwnPageAdmin):
     def add_view(
         self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Make a channel. A webhook's secret stands on the page that answers, and on no other."""
+        """Add a channel. A webhook's secret is shown on the page that answers, and on no other."""
         if not self.has_add_permission(request):
             raise PermissionDenied
         form = NewChannelForm(request.POST if request.method == "POST" else None)
@@ -76,19 +76,19 @@ class ChannelAdmin(OwnPageAdmin):
 
     @admin.display(description="of")
     def whose(self, channel: Channel) -> SafeString | str:
-        """Name whose messages leave by it."""
+        """Show the channel's agent, or that the channel is the tenant's."""
         if channel.agent_id is None:
             return "all agents"
         return cells.link("agents_agent", channel.agent_id, channel.agent.name)
 
     @admin.display(description="to")
     def target_shown(self, channel: Channel) -> SafeString:
-        """Show where it leads."""
+        """Show the target."""
         return cells.clipped(shown_target(channel) or "the inbox", 70)
 
     @admin.display(description="state")
     def state(self, channel: Channel) -> SafeString:
-        """Show whether it is used."""
+        """Show whether the channel is enabled."""
         return cells.badge(
             "enabled" if channel.enabled else "disabled", "good" if channel.enabled else "warn"
         )

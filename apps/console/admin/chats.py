@@ -1,4 +1,4 @@
-"""Conversations, and what was said in them."""
+"""Pages of conversations and their turns."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class ChatSessionAdmin(AgentRowsAdmin):
 
     @admin.display(description="ended")
     def ended(self, session: ChatSession) -> SafeString:
-        """Say when it ended, if it has."""
+        """Show the time of the end, if any."""
         return cells.when(session.ended_at) if session.ended_at else cells.badge("open", "busy")
 
     @admin.display(description="significance")
     def significance_shown(self, session: ChatSession) -> SafeString | str:
-        """Show how much it mattered."""
+        """Show the significance."""
         return "–" if session.significance is None else cells.meter(round(session.significance, 2), 1)
 
     @admin.display(description="what was said")
     def said(self, session: ChatSession) -> SafeString:
-        """Lead to the agent's conversations."""
+        """Link the agent's conversations."""
         page = reverse("admin:agent-chat", args=[session.agent_id])
         return format_html('<a class="ar-link" href="{}?conversation={}">read it</a>', page, session.id)
 
@@ -62,12 +62,12 @@ class ChatMessageAdmin(FoundByIdAdmin):
 
     @admin.display(description="said")
     def beginning(self, turn: ChatMessage) -> SafeString:
-        """Begin it."""
+        """Show the beginning of the turn."""
         return cells.clipped(turn.content or "–")
 
     @admin.display(description="agent")
     def agent_named(self, turn: ChatMessage) -> SafeString:
-        """Name who was talked to."""
+        """Show the agent's name."""
         return cells.link("agents_agent", turn.session.agent_id, turn.session.agent.name)
 
     @admin.display(description="conversation")
@@ -77,12 +77,12 @@ class ChatMessageAdmin(FoundByIdAdmin):
 
     @admin.display(description="trouble")
     def trouble(self, turn: ChatMessage) -> SafeString:
-        """Begin why there is no answer."""
+        """Show the beginning of the error."""
         return cells.clipped(turn.error or "–", 70)
 
     @admin.display(description="detail")
     def detail_shown(self, turn: ChatMessage) -> SafeString:
-        """Show what was recalled for it, which boundaries it met, what the agent thought."""
+        """Show recalled memories, boundary matches and the agent's thinking."""
         return cells.block(json.dumps(turn.detail, ensure_ascii=False, indent=2))
 
     when = columns.moment("at", "when")

@@ -1,4 +1,4 @@
-"""Clusters: the themes that memories gather around."""
+"""Pages of clusters."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells, columns
 from apps.console.listing import OwnPageAdmin
-from apps.console.pages.theme import ThemePage, read_theme
+from apps.console.pages.cluster import ClusterPage, read_cluster
 from apps.memories.models import Cluster
 
 
 @admin.register(Cluster)
 class ClusterAdmin(OwnPageAdmin):
-    """Themes, each with its keywords, its members and how it feels."""
+    """List clusters, and show each with its keywords, members and feeling."""
 
     list_display = (
         "name",
@@ -29,11 +29,11 @@ class ClusterAdmin(OwnPageAdmin):
     )
     list_filter = (("agent", AutocompleteSelectFilter),)
     text_fields = ("name",)
-    page_template = "console/theme.html"
+    page_template = "console/cluster.html"
 
-    def read_page(self, row: Cluster) -> ThemePage:
+    def read_page(self, row: Cluster) -> ClusterPage:
         """Read what its page shows."""
-        return read_theme(row)
+        return read_cluster(row)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Cluster]:
         """Leave the centre where it is."""

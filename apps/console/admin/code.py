@@ -1,4 +1,4 @@
-"""The code that agents keep."""
+"""Pages of code snippets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apps.memories.models import CodeSnippet
 
 @admin.register(CodeSnippet)
 class CodeSnippetAdmin(AgentRowsAdmin):
-    """Pieces of code from conversations and messages."""
+    """List code snippets from conversations and messages."""
 
     list_display = ("beginning", "agent_link", "language", "came_from", "kept")
     list_filter = (("agent", AutocompleteSelectFilter),)
@@ -22,7 +22,7 @@ class CodeSnippetAdmin(AgentRowsAdmin):
 
     @admin.display(description="about")
     def beginning(self, snippet: CodeSnippet) -> SafeString:
-        """Say what it is about, or begin it."""
+        """Show the title, or the beginning of the code."""
         return cells.clipped(snippet.title or snippet.code)
 
     came_from = columns.origin("source", "source")
@@ -30,5 +30,5 @@ class CodeSnippetAdmin(AgentRowsAdmin):
 
     @admin.display(description="code")
     def code_shown(self, snippet: CodeSnippet) -> SafeString:
-        """Show it as it was said."""
+        """Show the code."""
         return cells.block(snippet.code)

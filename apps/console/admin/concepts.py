@@ -1,4 +1,4 @@
-"""Concepts: the abstract ideas that memories are cases of."""
+"""Pages of concepts."""
 
 from __future__ import annotations
 

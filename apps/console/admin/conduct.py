@@ -1,4 +1,4 @@
-"""What agents do not do, what acting taught them, and whom they deal with, in the operator's console."""
+"""Pages of boundaries, peers and experiences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMES = ", ".join(boundary.name.replace("_", " ") for boundary in DEFAULT_BOUND
 
 @admin.register(Boundary)
 class BoundaryAdmin(AgentRowsAdmin):
-    """Boundaries of agents' own; five more are every agent's."""
+    """List agents' own boundaries; five more are default ones."""
 
     when_empty = f"No agent has a boundary of its own. Every agent has these: {_NAMES}."
     when_empty_see = "arbor self boundary list NAME"
@@ -55,14 +55,14 @@ class BoundaryAdmin(AgentRowsAdmin):
     importance_shown = columns.share("importance", "importance")
 
     came_from = columns.origin("source", "source")
-    #: The words that call it up, and the sentences that do by what they mean.
+    #: The patterns and examples of the boundary.
     patterns_shown = columns.lines("patterns", "patterns")
     examples_shown = columns.lines("examples", "examples")
 
 
 @admin.register(PeerModel)
 class PeerModelAdmin(AgentRowsAdmin):
-    """What agents think of those they deal with."""
+    """List agents' peers."""
 
     list_display = (
         "name",
@@ -97,7 +97,7 @@ class PeerModelAdmin(AgentRowsAdmin):
 
 @admin.register(Experience)
 class ExperienceAdmin(AgentRowsAdmin):
-    """What acting taught agents."""
+    """List agents' experiences."""
 
     list_display = ("action", "agent_link", "tick", "outcome_shown", "about_shown", "lesson_shown", "since")
     list_filter = (("agent", AutocompleteSelectFilter),)
@@ -106,7 +106,7 @@ class ExperienceAdmin(AgentRowsAdmin):
 
     @admin.display(description="outcome")
     def outcome_shown(self, experience: Experience) -> SafeString:
-        """Show how it turned out."""
+        """Show the outcome."""
         return cells.badge(experience.outcome, cells.tone(experience.outcome))
 
     about_shown = columns.beginning("about", "about")

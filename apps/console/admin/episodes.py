@@ -1,4 +1,4 @@
-"""Episodes: stretches of time whose memories belong together."""
+"""Pages of episodes."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class EpisodeAdmin(OwnPageAdmin):
 
     @admin.display(description="episode")
     def beginning(self, episode: Episode) -> SafeString:
-        """Begin its summary, or name its session."""
+        """Show the beginning of the summary, or the session's name."""
         return cells.clipped(episode.summary or cells.words_of_origin(episode.session) or "no session", 90)
 
     @admin.display(description="state")
     def state(self, episode: Episode) -> SafeString:
-        """Tell whether it still goes on."""
+        """Show whether the episode is closed."""
         return cells.badge("open", "busy") if episode.ended_at is None else cells.badge("closed", "calm")
 
     began = columns.moment("started_at", "began")
 
     @admin.display(description="lasted")
     def lasted(self, episode: Episode) -> str:
-        """Say how long it took."""
+        """Show the duration."""
         return cells.duration(episode.last_at - episode.started_at)
 
     @admin.display(description="summarized by")
     def summarized(self, episode: Episode) -> str:
-        """Name who summarized it."""
+        """Show the author of the summary."""
         if episode.summarized_at is not None:
             return episode.summarized_by
         return f"failed {episode.failures}×" if episode.failures else "not yet"

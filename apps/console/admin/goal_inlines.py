@@ -1,4 +1,4 @@
-"""What stands below one goal, and below one plan."""
+"""Tables below the page of a goal or plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apps.console.listing import NothingToEdit
 from apps.console.paging import BoundedInline
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 
-#: Of a text in a table, so much is shown.
+#: Characters shown of a text in a table.
 BEGINNING = 100
 
 
@@ -90,7 +90,7 @@ class PlanInline(NothingToEdit, BoundedInline):
 
 
 class SatisfactionInline(NothingToEdit, BoundedInline):
-    """What one goal was worth."""
+    """The satisfactions of one goal."""
 
     model = Satisfaction
     verbose_name_plural = "what it was worth"

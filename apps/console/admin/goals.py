@@ -1,4 +1,4 @@
-"""Goals, their notes and steps in the operator's console."""
+"""Pages of goals, progress notes and intents."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from apps.goals.models import Goal, Intent, ProgressNote
 
 @admin.register(Goal)
 class GoalAdmin(AgentRowsAdmin):
-    """What agents want."""
+    """List agents' goals."""
 
     list_display = ("title", "agent_link", "state_badge", "layer", "source_shown", "done", "touched")
     list_filter = (
@@ -65,7 +65,7 @@ class GoalAdmin(AgentRowsAdmin):
 
     @admin.display(description="state")
     def state_badge(self, goal: Goal) -> SafeString:
-        """Show where it stands in the backlog."""
+        """Show the state."""
         return cells.badge(goal.state)
 
     done = columns.share("fraction", "done")

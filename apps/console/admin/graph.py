@@ -1,4 +1,4 @@
-"""Relations of the knowledge graph."""
+"""Pages of the knowledge graph's relations."""
 
 from __future__ import annotations
 

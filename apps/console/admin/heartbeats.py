@@ -1,4 +1,4 @@
-"""Heartbeats, what they passed, and what they took in."""
+"""Pages of heartbeats and percepts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class HeartbeatAdmin(OwnPageAdmin):
 
     @admin.display(description="what happened")
     def story(self, beat: Heartbeat) -> SafeString:
-        """Begin its story, or why there is none."""
+        """Show the beginning of the narrative, or the reason why there is none."""
         return cells.clipped(beat.narrative or beat.reason or "–", 90)
 
     @admin.display(description="energy")
@@ -79,7 +79,7 @@ class HeartbeatAdmin(OwnPageAdmin):
 
 @admin.register(Percept)
 class PerceptAdmin(AgentRowsAdmin):
-    """What reached agents between heartbeats."""
+    """List percepts."""
 
     list_display = ("beginning", "agent_link", "kind_shown", "arrived", "heard")
     list_filter = (("agent", AutocompleteSelectFilter), ("kind", ChoicesDropdownFilter))
@@ -97,7 +97,7 @@ class PerceptAdmin(AgentRowsAdmin):
 
     @admin.display(description="taken in")
     def heard(self, percept: Percept) -> SafeString:
-        """Name the heartbeat that took it in."""
+        """Link the heartbeat that took the percept in."""
         if percept.heartbeat_id is None:
             return cells.badge("waiting")
         return cells.link("heartbeats_heartbeat", percept.heartbeat_id, "by a heartbeat")

@@ -1,4 +1,4 @@
-"""Memories, how often they were recalled, and how procedures worked out. A look is no recall: no access is counted."""
+"""Pages of memories, accesses and practice. Viewing a page counts no access."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apps.memories.models import Memory, MemoryAccess, Practice
 
 @admin.register(Memory)
 class MemoryAdmin(OwnPageAdmin):
-    """What agents remember."""
+    """List agents' memories."""
 
     list_display = (
         "beginning",
@@ -75,7 +75,7 @@ class MemoryAdmin(OwnPageAdmin):
 
 @admin.register(MemoryAccess)
 class MemoryAccessAdmin(FoundByIdAdmin):
-    """How often memories were recalled by their agents."""
+    """List the counts of agents' recalls."""
 
     list_display = ("memory_link", "count", "last_at", "reinforced")
     agent_path = "memory__agent"
@@ -96,7 +96,7 @@ class MemoryAccessAdmin(FoundByIdAdmin):
 
 @admin.register(Practice)
 class PracticeAdmin(FoundByIdAdmin):
-    """How procedures have worked out so far."""
+    """List the successes of procedures."""
 
     list_display = ("memory_link", "successes", "failures", "last_at")
     agent_path = "memory__agent"

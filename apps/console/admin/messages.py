@@ -1,4 +1,4 @@
-"""What agents sent: messages on their way, those that arrived, and those that did not."""
+"""Pages of outbox messages."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ class OutboxMessageAdmin(OwnPageAdmin):
 
     @admin.display(description="to")
     def to(self, message: OutboxMessage) -> SafeString:
-        """Show whom it is for."""
+        """Show the receiver."""
         return cells.clipped(shown_target(message) or message.audience, 50)
 
     decided = columns.moment("created_at", "decided")
 
     @admin.display(description="trouble")
     def trouble(self, message: OutboxMessage) -> SafeString:
-        """Begin what went wrong."""
+        """Show the beginning of the error."""
         return cells.clipped(message.last_error or "–", 70)

@@ -1,4 +1,4 @@
-"""Plans, and what goals came to, in the operator's console."""
+"""Pages of plans, steps, goal memories and satisfactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from apps.goals.models import GoalMemoryLink, Plan, PlanStep, Satisfaction
 
 @admin.register(Plan)
 class PlanAdmin(AgentRowsAdmin):
-    """Ways to goals."""
+    """List plans."""
 
     list_display = ("goal_link", "agent_link", "status_badge", "risk", "estimated_ticks", "made")
     list_filter = (("agent", AutocompleteSelectFilter), ("status", ChoicesDropdownFilter))
@@ -91,7 +91,7 @@ class PlanStepAdmin(FoundByIdAdmin):
 
 @admin.register(GoalMemoryLink)
 class GoalMemoryLinkAdmin(FoundByIdAdmin):
-    """What memories are to goals."""
+    """List links between memories and goals."""
 
     list_display = ("kind", "goal_link", "memory_link", "made")
     list_filter = (("kind", ChoicesDropdownFilter),)
@@ -119,7 +119,7 @@ class GoalMemoryLinkAdmin(FoundByIdAdmin):
 
 @admin.register(Satisfaction)
 class SatisfactionAdmin(AgentRowsAdmin):
-    """What ended goals were worth."""
+    """List the satisfactions of closed goals."""
 
     list_display = (
         "goal_link",

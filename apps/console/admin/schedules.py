@@ -1,4 +1,4 @@
-"""When agents beat next, and the processes that let them."""
+"""Pages of heartbeat schedules and processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from apps.heartbeats.services.processes import SILENT_AFTER
 
 @admin.register(HeartbeatSchedule)
 class HeartbeatScheduleAdmin(AgentRowsAdmin):
-    """When agents beat next."""
+    """List heartbeat schedules."""
 
     list_display = ("agent_link", "state_badge", "next_due", "interval", "lease", "attempts", "trouble")
     list_display_links = None
@@ -54,7 +54,7 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
 
     @admin.display(description="state")
     def state_badge(self, schedule: HeartbeatSchedule) -> SafeString:
-        """Show where it stands in the dispatcher's eyes."""
+        """Show the schedule's state."""
         return cells.badge(schedule.state)
 
     @admin.display(description="next due")
@@ -69,18 +69,18 @@ class HeartbeatScheduleAdmin(AgentRowsAdmin):
 
     @admin.display(description="lease until")
     def lease(self, schedule: HeartbeatSchedule) -> SafeString | str:
-        """Say until when a worker holds it."""
+        """Show the end of the lease."""
         return cells.when(schedule.lease_until) if schedule.lease_until else "–"
 
     @admin.display(description="trouble")
     def trouble(self, schedule: HeartbeatSchedule) -> SafeString:
-        """Begin what went wrong."""
+        """Show the beginning of the error."""
         return cells.clipped(schedule.last_error or "–", 70)
 
 
 @admin.register(Process)
 class ProcessAdmin(ConsoleAdmin):
-    """The platform's processes, by their own word: silence is shown as silence."""
+    """List the processes of the platform by their own reports; a silent one is shown as silent."""
 
     list_display = ("name", "state", "kind", "queues", "pool", "concurrency", "heard", "started")
     ordering = ("kind", "name")
@@ -93,7 +93,7 @@ class ProcessAdmin(ConsoleAdmin):
 
     @admin.display(description="state")
     def state(self, process: Process) -> SafeString:
-        """Show whether it was heard of lately."""
+        """Show whether the process reported lately."""
         alive = process.seen_at >= timezone.now() - SILENT_AFTER
         return cells.badge("alive", "good") if alive else cells.badge("unknown", "warn")
 

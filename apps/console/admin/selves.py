@@ -1,4 +1,4 @@
-"""Who agents take themselves to be, what they believe, and how that changes, in the operator's console."""
+"""Pages of beliefs, aspects, preferences, evidence, proposals and self history."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _SelfAdmin(AgentRowsAdmin):
 
 @admin.register(Belief)
 class BeliefAdmin(_SelfAdmin):
-    """What agents hold to be so."""
+    """List beliefs."""
 
     list_display = (
         "beginning",
@@ -66,7 +66,7 @@ class BeliefAdmin(_SelfAdmin):
 
 @admin.register(IdentityAspect)
 class IdentityAspectAdmin(_SelfAdmin):
-    """Sides of who agents take themselves to be."""
+    """List aspects of identities."""
 
     list_display = ("beginning", "agent_link", "kind_shown", "stability_shown", "status_badge", "came_from")
     list_filter = (
@@ -96,7 +96,7 @@ class IdentityAspectAdmin(_SelfAdmin):
 
 @admin.register(Preference)
 class PreferenceAdmin(AgentRowsAdmin):
-    """How agents like to do things."""
+    """List preferences."""
 
     list_display = ("key", "agent_link", "value", "came_from", "since")
     list_filter = (("agent", AutocompleteSelectFilter),)
@@ -109,7 +109,7 @@ class PreferenceAdmin(AgentRowsAdmin):
 
 @admin.register(BeliefEvidence)
 class BeliefEvidenceAdmin(FoundByIdAdmin):
-    """Memories that speak for beliefs or against them."""
+    """List the evidence of beliefs."""
 
     list_display = ("belief_shown", "memory_shown", "side", "strength_shown", "since")
     list_filter = ("supports",)
@@ -132,7 +132,7 @@ class BeliefEvidenceAdmin(FoundByIdAdmin):
 
     @admin.display(description="speaks")
     def side(self, piece: BeliefEvidence) -> SafeString:
-        """Say whether it speaks for the belief."""
+        """Show whether the memory supports the belief."""
         return cells.badge("for" if piece.supports else "against", "good" if piece.supports else "bad")
 
     strength_shown = columns.share("strength", "strength")
@@ -141,7 +141,7 @@ class BeliefEvidenceAdmin(FoundByIdAdmin):
 
 @admin.register(Proposal)
 class ProposalAdmin(AgentRowsAdmin):
-    """Changes to selves that wait for a decision, and those that were decided."""
+    """List proposals, pending and decided."""
 
     list_display = (
         "beginning",
@@ -181,7 +181,7 @@ class ProposalAdmin(AgentRowsAdmin):
 
     @admin.display(description="change")
     def change_shown(self, proposal: Proposal) -> SafeString:
-        """Show what accepting it changes."""
+        """Show the effect of acceptance."""
         return cells.block(_as_text(proposal.change))
 
     came_from = columns.origin("source", "source")
@@ -189,12 +189,12 @@ class ProposalAdmin(AgentRowsAdmin):
 
     @admin.display(description="evidence")
     def evidence_shown(self, proposal: Proposal) -> SafeString:
-        """Show which memories it rests on, by how they begin. One query; no list shows it."""
+        """Show the beginnings of the memories that are the evidence. One query; no list shows this."""
         return cells.listed(link_ids(proposal.agent_id, list(map(str, proposal.evidence))))
 
     @admin.display(description="to decide it")
     def decide(self, proposal: Proposal) -> SafeString | str:
-        """Say how a person decides in the agent's place."""
+        """Show the commands by which a person decides."""
         if proposal.status != ProposalStatus.PENDING:
             return "it is decided"
         which = f"{quote(proposal.agent.name)} {proposal.id}"
@@ -205,7 +205,7 @@ class ProposalAdmin(AgentRowsAdmin):
 
 @admin.register(SelfChange)
 class SelfChangeAdmin(AgentRowsAdmin):
-    """Changes of selves: what it was, what it is, who decided."""
+    """List the self history."""
 
     list_display = ("what", "agent_link", "after_shown", "who_decided", "since")
     list_filter = (("agent", AutocompleteSelectFilter),)
@@ -214,17 +214,17 @@ class SelfChangeAdmin(AgentRowsAdmin):
 
     @admin.display(description="which")
     def target_shown(self, change: SelfChange) -> SafeString:
-        """Link what was changed, by what it says. One query; no list shows it."""
+        """Link the changed part by its text. One query; no list shows this."""
         return cells.listed(link_ids(change.agent_id, [str(change.target_id)]))
 
     @admin.display(description="before")
     def before_shown(self, change: SelfChange) -> SafeString:
-        """Show what it was."""
+        """Show the value before."""
         return cells.block(_as_text(change.before))
 
     @admin.display(description="after")
     def after_shown(self, change: SelfChange) -> SafeString:
-        """Show what it is."""
+        """Show the value after."""
         return cells.block(_as_text(change.after))
 
     who_decided = columns.origin("decided_by", "decided by")
@@ -232,4 +232,4 @@ class SelfChangeAdmin(AgentRowsAdmin):
 
 
 def _as_text(value: dict[str, object]) -> str:
-    return "\n".join(f"{name}: {each}" for name, each in value.items())
+    return "\n".join(f"{name}: {part}" for name, part in value.items())

@@ -1,4 +1,4 @@
-"""Templates in the operator's console."""
+"""Pages of templates."""
 
 from __future__ import annotations
 

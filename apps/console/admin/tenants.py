@@ -1,4 +1,4 @@
-"""Tenants, their members and users in the operator's console."""
+"""Pages of tenants, members and users."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TenantAdmin(PlatformAdmin):
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """List them; a list of all tenants is put on record."""
+        """List all tenants; the view is audited."""
         if is_platform_operator(request):
             record_platform(
                 action=AuditAction.CROSS_TENANT_VIEW,
@@ -54,7 +54,7 @@ class TenantAdmin(PlatformAdmin):
 
     @admin.display(description="status")
     def status_badge(self, tenant: Tenant) -> SafeString:
-        """Show whether its agents beat."""
+        """Show the tenant's status."""
         return cells.badge(tenant.status)
 
 
@@ -75,12 +75,12 @@ class MembershipAdmin(ConsoleAdmin):
 
     @admin.display(description="person")
     def person(self, membership: Membership) -> str:
-        """Name them."""
+        """Show the person's name."""
         return membership.user.get_username()
 
     @admin.display(description="role")
     def role_badge(self, membership: Membership) -> SafeString:
-        """Show what they may do."""
+        """Show the role."""
         return cells.badge(membership.role, "calm")
 
 

@@ -1,4 +1,4 @@
-"""What maintenance keeps beside memories: chores, neighborhoods, activation, minds; and how its jobs are doing."""
+"""Pages of maintenance: flags, neighborhoods, activation, vectors, minds, job runs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, PlatformAdmin
 from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
 
-#: The chores of an `Upkeep` row, as a page names them.
-CHORES = {
+#: Labels of the maintenance flags of an `Upkeep` row.
+MAINTENANCE_FLAGS = {
     "stale": "neighborhood",
-    "unclustered": "themes",
+    "unclustered": "clusters",
     "unextracted": "concepts",
     "unweighed": "importance",
 }
@@ -33,33 +33,36 @@ class _BesideMemoryAdmin(AgentRowsAdmin):
 
     @admin.display(description="memory")
     def memory_link(self, row: Upkeep | Activation | NextEmbedding) -> SafeString:
-        """Begin the memory."""
+        """Link the memory by its beginning."""
         return cells.link("memories_memory", row.memory_id, cells.clipped(row.memory.content))
 
 
 @admin.register(Upkeep)
 class UpkeepAdmin(_BesideMemoryAdmin):
-    """The chores that wait for each memory, and its neighborhood."""
+    """List the maintenance flags and the neighborhood of each memory."""
 
     list_display = ("memory_link", "agent_link", "neighbors_counted", "computed", "waiting")
-    fields = ("memory", "agent", "neighbors", "computed_at", *CHORES)
+    fields = ("memory", "agent", "neighbors", "computed_at", *MAINTENANCE_FLAGS)
 
     @admin.display(description="neighbors")
     def neighbors_counted(self, upkeep: Upkeep) -> str:
-        """Count the memories that come to mind with it."""
+        """Count the neighbors."""
         return "–" if upkeep.neighbors is None else str(len(upkeep.neighbors))
 
     computed = columns.moment("computed_at", "computed")
 
     @admin.display(description="waits for")
     def waiting(self, upkeep: Upkeep) -> str:
-        """List what maintenance has still to do for it."""
-        return ", ".join(words for chore, words in CHORES.items() if getattr(upkeep, chore)) or "nothing"
+        """Show the maintenance flags."""
+        return (
+            ", ".join(words for chore, words in MAINTENANCE_FLAGS.items() if getattr(upkeep, chore))
+            or "nothing"
+        )
 
 
 @admin.register(Activation)
 class ActivationAdmin(_BesideMemoryAdmin):
-    """How present memories are in mind."""
+    """List the activation of memories."""
 
     list_display = ("memory_link", "agent_link", "level_shown", "moment")
     fields = ("memory", "agent", "level", "at")
@@ -106,7 +109,7 @@ class MindAdmin(AgentRowsAdmin):
 
 @admin.register(JobRun)
 class JobRunAdmin(PlatformAdmin):
-    """When each job of maintenance last ran, and how it went."""
+    """List the job runs of maintenance."""
 
     list_display = ("name", "state", "ended", "took", "done", "failed", "error")
     ordering = ("name",)
@@ -115,7 +118,7 @@ class JobRunAdmin(PlatformAdmin):
 
     @admin.display(description="state")
     def state(self, run: JobRun) -> SafeString:
-        """Tell how it ended."""
+        """Show the result."""
         if run.error:
             return cells.badge("failed")
         return cells.badge("partial") if run.failed else cells.badge("done")

@@ -1,4 +1,4 @@
-"""What agents use in a day, in the operator's console."""
+"""Pages of daily usage."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class DailyUsageAdmin(AgentRowsAdmin):
 
     @admin.display(description="cost")
     def cost(self, usage: DailyUsage) -> str:
-        """Show what was paid, as far as prices are known."""
+        """Show the cost, as far as prices are known."""
         return f"${usage.cost_usd:.4f}"
 
     @admin.display(description="budget")
     def level_badge(self, usage: DailyUsage) -> SafeString:
-        """Show how far the day's budget is used up."""
+        """Show the budget level."""
         return cells.badge(usage.level)

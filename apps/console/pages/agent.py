@@ -1,4 +1,4 @@
-"""What an agent's page shows. A fixed number of queries; looking changes nothing, access counts included."""
+"""Read an agent's page by a fixed number of queries, without changes, access counts included."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ GAUGE_LENGTH = GAUGE_RADIUS * 3.14159
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thought:
+class ThoughtRow:
     """Something the agent thought."""
 
     text: str
@@ -48,10 +48,10 @@ class Thought:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mind:
+class WorkingMemoryView:
     """The working memory."""
 
-    thoughts: Sequence[Thought] = ()
+    thoughts: Sequence[ThoughtRow] = ()
     concerns: Sequence[str] = ()
     curiosity: Sequence[str] = ()
     engagement: float | None = None
@@ -63,7 +63,7 @@ class Mind:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class GoalColumn:
     """The goals of one state."""
 
     state: str
@@ -90,8 +90,8 @@ class AgentPage:
     own_model: bool
     strip: Sequence[Heartbeat]
     beats: Sequence[Heartbeat]
-    mind: Mind
-    columns: Sequence[Column]
+    mind: WorkingMemoryView
+    columns: Sequence[GoalColumn]
     tree: Sequence[Branch]
     intents: Sequence[Intent]
     percepts: Sequence[Percept]
@@ -220,7 +220,7 @@ def _tree(goals: Sequence[Goal]) -> list[Branch]:
 
     def grow(goal: Goal, depth: int) -> None:
         tree.append(Branch(goal=goal, depth=depth))
-        for part in sorted(parts.get(goal.id, ()), key=lambda each: each.id):
+        for part in sorted(parts.get(goal.id, ()), key=lambda goal_part: goal_part.id):
             grow(part, depth + 1)
 
     for goal in goals:
@@ -229,23 +229,25 @@ def _tree(goals: Sequence[Goal]) -> list[Branch]:
     return tree
 
 
-def _columns(goals: Sequence[Goal]) -> list[Column]:
+def _columns(goals: Sequence[Goal]) -> list[GoalColumn]:
     shown = (GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER, GoalState.COMPLETED)
-    columns = [Column(state=state, goals=[goal for goal in goals if goal.state == state]) for state in shown]
+    columns = [
+        GoalColumn(state=state, goals=[goal for goal in goals if goal.state == state]) for state in shown
+    ]
     given_up = [goal for goal in goals if goal.state == GoalState.ABANDONED]
-    return [*columns, Column(state=GoalState.ABANDONED, goals=given_up)] if given_up else columns
+    return [*columns, GoalColumn(state=GoalState.ABANDONED, goals=given_up)] if given_up else columns
 
 
-def _mind(stored: Any) -> Mind:
+def _mind(stored: Any) -> WorkingMemoryView:
     # A page must open whatever an older or newer Arbor stored: what is not understood is left out.
     if not isinstance(stored, dict):
-        return Mind()
-    thoughts = [each for each in _list(stored.get("thoughts")) if isinstance(each, dict)]
+        return WorkingMemoryView()
+    thoughts = [thought for thought in _list(stored.get("thoughts")) if isinstance(thought, dict)]
     engagement = stored.get("engagement")
-    return Mind(
+    return WorkingMemoryView(
         thoughts=[
-            Thought(text=str(each.get("text", "")), at=parse_datetime(str(each.get("at", ""))))
-            for each in reversed(thoughts)
+            ThoughtRow(text=str(thought.get("text", "")), at=parse_datetime(str(thought.get("at", ""))))
+            for thought in reversed(thoughts)
         ],
         concerns=[str(line) for line in reversed(_list(stored.get("concerns")))],
         curiosity=[str(line) for line in reversed(_list(stored.get("curiosity")))],

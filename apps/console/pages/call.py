@@ -1,4 +1,4 @@
-"""A heartbeat's requests to models: the prompt by section, and what came back."""
+"""Read the page of a model call: the prompt by section, and the reply."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from arbor.models.ports import CallPurpose
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
-    """One section of the prompt; `share` is percent of all tokens, `hue` its colour's place in the palette.
+class SectionView:
+    """One section of the prompt; `share` is percent of all tokens, `hue` the index of its color in the palette.
 
     `cut` counts the entries for which it had no room.
     """
@@ -38,7 +38,7 @@ class Call:
 
     row: ExternalCall
     paid: LedgerEntry | None
-    sections: Sequence[Section]
+    sections: Sequence[SectionView]
     tokens: int
     messages: Sequence[tuple[str, str]]
     parsed: str
@@ -67,7 +67,7 @@ def read_call_page(row: ExternalCall) -> CallPage:
     return CallPage(
         call=read_call(row, paid),
         asked_by=_asked_by(row),
-        dropped=[text_of(each) for each in dropped if each],
+        dropped=[text_of(item) for item in dropped if item],
     )
 
 
@@ -98,8 +98,8 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
     request = call.request if isinstance(call.request, Mapping) else {}
     messages = [("system", text_of(request.get("system")))] if request.get("system") else []
     messages += [
-        (str(each.get("role", "")), text_of(each.get("content")))
-        for each in dicts_in(request.get("messages"))
+        (str(turn.get("role", "")), text_of(turn.get("content")))
+        for turn in dicts_in(request.get("messages"))
     ]
     return Call(
         row=call,
@@ -119,18 +119,18 @@ def read_call(call: ExternalCall, paid: LedgerEntry | None) -> Call:
 _HUES = 8
 
 
-def _sections(stored: Any) -> list[Section]:
+def _sections(stored: Any) -> list[SectionView]:
     rows = dicts_in(stored)
-    sizes = [int(each["tokens"]) if isinstance(each.get("tokens"), int | float) else 0 for each in rows]
+    sizes = [int(row["tokens"]) if isinstance(row.get("tokens"), int | float) else 0 for row in rows]
     total = sum(sizes) or 1
     return [
-        Section(
-            name=str(each.get("name", "")),
-            text=text_of(each.get("text")),
+        SectionView(
+            name=str(row.get("name", "")),
+            text=text_of(row.get("text")),
             tokens=tokens,
             share=round(tokens / total * 100, 2),
             hue=place % _HUES,
-            cut=each["cut"] if isinstance(each.get("cut"), int) else 0,
+            cut=row["cut"] if isinstance(row.get("cut"), int) else 0,
         )
-        for place, (each, tokens) in enumerate(zip(rows, sizes, strict=True))
+        for place, (row, tokens) in enumerate(zip(rows, sizes, strict=True))
     ]

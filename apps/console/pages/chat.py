@@ -1,4 +1,4 @@
-"""What the page of an agent's conversations shows. A fixed number of queries; looking changes nothing."""
+"""Read the page of an agent's conversations by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 

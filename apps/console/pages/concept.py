@@ -1,4 +1,4 @@
-"""What a concept's page shows. A fixed number of queries; looking changes nothing."""
+"""Read a concept's page by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class ConceptPage:
 def read_concept(concept: Concept) -> ConceptPage:
     """Read what belongs to the concept, in the current tenant."""
     above = _ids(concept.ancestors)
-    found = {each.id: each for each in Concept.objects.filter(id__in=above)}
+    found = {broader.id: broader for broader in Concept.objects.filter(id__in=above)}
     return ConceptPage(
         concept=concept,
-        broader=[found[each] for each in above if each in found],
+        broader=[found[concept_id] for concept_id in above if concept_id in found],
         narrower=list(Concept.objects.filter(parent_id=concept.id).order_by("key")[:NARROWER_SHOWN]),
         cases=list(
             MemoryConcept.objects.filter(concept_id=concept.id)
@@ -44,9 +44,9 @@ def read_concept(concept: Concept) -> ConceptPage:
 def _ids(stored: Any) -> list[UUID]:
     # A page must open whatever was stored: what is no id is left out.
     found = []
-    for each in stored if isinstance(stored, list) else []:
+    for item in stored if isinstance(stored, list) else []:
         try:
-            found.append(UUID(str(each)))
+            found.append(UUID(str(item)))
         except ValueError:
             continue
     return found

@@ -1,4 +1,4 @@
-"""What an episode's page shows. A fixed number of queries; looking changes nothing."""
+"""Read an episode's page by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAUSE = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class EpisodeRow:
     """A memory in its place, and the pause before it where there was one."""
 
     memory: Memory
@@ -27,7 +27,7 @@ class EpisodePage:
     """An episode, as its page shows it."""
 
     episode: Episode
-    members: Sequence[Member]
+    members: Sequence[EpisodeRow]
     before: Episode | None
     after: Episode | None
 
@@ -54,7 +54,9 @@ def read_episode(episode: Episode) -> EpisodePage:
     others = Episode.objects.filter(agent_id=episode.agent_id).only("tenant_id", "last_at", "summary", "size")
     return EpisodePage(
         episode=episode,
-        members=[Member(memory=memory, pause=pause) for memory, pause in zip(memories, told, strict=True)],
+        members=[
+            EpisodeRow(memory=memory, pause=pause) for memory, pause in zip(memories, told, strict=True)
+        ],
         before=others.filter(last_at__lt=episode.last_at).order_by("-last_at").first(),
         after=others.filter(last_at__gt=episode.last_at).order_by("last_at").first(),
     )

@@ -1,4 +1,4 @@
-"""What the first page shows of a tenant's agents. A fixed number of queries, each over a bounded number of rows."""
+"""Read the first page of a tenant by a fixed number of queries, each over a limited number of rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Strip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fleet:
+class FleetPage:
     """The first page of a tenant."""
 
     agents: dict[str, int]
@@ -105,7 +105,7 @@ class Fleet:
         return self.model.startswith(f"{Provider.REFLEX}/")
 
 
-def read_fleet() -> Fleet:
+def read_fleet() -> FleetPage:
     """Read the current tenant's fleet."""
     now = timezone.now()
     agents = dict(Agent.objects.order_by().values_list("status").annotate(Count("id")))
@@ -122,7 +122,7 @@ def read_fleet() -> Fleet:
     processes = list(Process.objects.order_by("kind", "name")[:200])
     alive = [process for process in processes if process.seen_at >= now - SILENT_AFTER]
     recent = list(_beats().order_by("-started_at", "-id")[:RECENT_BEATS])
-    return Fleet(
+    return FleetPage(
         agents=agents,
         beats=beats,
         hours=hours,

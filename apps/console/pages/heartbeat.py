@@ -1,4 +1,4 @@
-"""What a heartbeat's page shows: why it did that. A fixed number of queries; looking changes nothing."""
+"""Read a heartbeat's page by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Param:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deed:
+class ActionRow:
     """One proposed action and what became of it."""
 
     action: str
@@ -67,7 +67,7 @@ class HeartbeatPage:
     stages: Sequence[Stage]
     total_ms: float
     calls: Sequence[Call]
-    deeds: Sequence[Deed]
+    deeds: Sequence[ActionRow]
     changes: Sequence[Change]
     dropped: Sequence[dict[str, str]]
     situation: str
@@ -117,22 +117,22 @@ def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
         stages=stages,
         total_ms=total,
         calls=[read_call(call, paid.get(call.id)) for call in calls],
-        deeds=[_deed(each, goals, named) for each in deeds],
+        deeds=[_deed(action, goals, named) for action in deeds],
         changes=[
             Change(
-                goal=goals.get(str(each.get("goal_id", ""))),
-                kind=str(each.get("kind", "")),
-                text=str(each.get("change", "")),
+                goal=goals.get(str(change.get("goal_id", ""))),
+                kind=str(change.get("kind", "")),
+                text=str(change.get("change", "")),
             )
-            for each in dicts_in(beat.goal_changes)
+            for change in dicts_in(beat.goal_changes)
         ],
         dropped=[
             {
-                "path": str(each.get("path", "")),
-                "value": text_of(each.get("value")),
-                "reason": text_of(each.get("reason")),
+                "path": str(item.get("path", "")),
+                "value": text_of(item.get("value")),
+                "reason": text_of(item.get("reason")),
             }
-            for each in dicts_in(beat.dropped)
+            for item in dicts_in(beat.dropped)
         ],
         situation=pretty(beat.situation) if beat.situation else "",
         before=neighbours.filter(started_at__lt=beat.started_at).order_by("-started_at").first(),
@@ -154,10 +154,10 @@ def _why_mode(beat: Heartbeat) -> str:
 
 def _goals(beat: Heartbeat) -> dict[str, Goal]:
     named = {
-        str(each.get("goal_id") or "") for each in [*dicts_in(beat.actions), *dicts_in(beat.goal_changes)]
+        str(item.get("goal_id") or "") for item in [*dicts_in(beat.actions), *dicts_in(beat.goal_changes)]
     }
     # A model may name a goal that never was: the page shows its text all the same.
-    ids = [row_id for each in named if (row_id := id_in(each)) is not None]
+    ids = [row_id for text in named if (row_id := id_in(text)) is not None]
     found = Goal.objects.filter(id__in=ids).only("tenant_id", "title", "state") if ids else []
     return {str(goal.id): goal for goal in found}
 
@@ -166,11 +166,11 @@ def _named(beat: Heartbeat, deeds: Sequence[Mapping[str, Any]]) -> dict[str, Nam
     """Return by its id what actions name by one: the agent's own memories, goals and the like. One query."""
     ids = {
         row_id
-        for each in deeds
-        if isinstance(each.get("params"), dict)
-        for value in each["params"].values()
-        for one in (value if isinstance(value, list) else [value])
-        if (row_id := id_in(one)) is not None
+        for action in deeds
+        if isinstance(action.get("params"), dict)
+        for value in action["params"].values()
+        for item in (value if isinstance(value, list) else [value])
+        if (row_id := id_in(item)) is not None
     }
     return {str(node.id): node for node in find_nodes(beat.agent_id, ids)}
 
@@ -179,18 +179,18 @@ def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
     if not isinstance(params, dict):
         return [Param(name="given", text=text_of(params))] if params else []
     return [
-        Param(name=str(name), text=node.text if node else text_of(one), page=node.page if node else "")
+        Param(name=str(name), text=node.text if node else text_of(item), page=node.page if node else "")
         for name, value in params.items()
-        for one in (value if isinstance(value, list) else [value])
-        if one not in (None, "")
-        for node in (named.get(str(id_in(one))),)
+        for item in (value if isinstance(value, list) else [value])
+        if item not in (None, "")
+        for node in (named.get(str(id_in(item))),)
     ]
 
 
-def _deed(stored: Mapping[str, Any], goals: Mapping[str, Goal], named: Mapping[str, NamedNode]) -> Deed:
+def _deed(stored: Mapping[str, Any], goals: Mapping[str, Goal], named: Mapping[str, NamedNode]) -> ActionRow:
     verdict = str(stored.get("verdict", ""))
     cost = stored.get("cost")
-    return Deed(
+    return ActionRow(
         action=str(stored.get("action", "")),
         params=_params(stored.get("params"), named),
         verdict=verdict,

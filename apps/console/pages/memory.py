@@ -1,4 +1,4 @@
-"""What a memory's page shows. A fixed number of queries; looking changes nothing, access counts included."""
+"""Read a memory's page by a fixed number of queries, without changes, access counts included."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class RelationLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Weight:
-    """Why a memory weighs what it weighs: figures from 0 to 1."""
+class WeightRow:
+    """The components of a memory's weight, from 0 to 1."""
 
     #: What the rules say of the text now, and which of its words say so.
     appraisal: Appraisal
@@ -68,7 +68,7 @@ class MemoryPage:
     reinforced: int
     recalled_at: datetime | None
     practice: Practice | None
-    weight: Weight
+    weight: WeightRow
     details: Sequence[tuple[str, Sequence[str]]]
     upkeep: Upkeep | None
     #: The heaviest first.
@@ -76,7 +76,7 @@ class MemoryPage:
     picture: Star | None
     beside: Sequence[Memory]
     relations: Sequence[RelationLine]
-    themes: Sequence[ClusterMember]
+    clusters: Sequence[ClusterMember]
     concepts: Sequence[MemoryConcept]
     terms: int
     #: SHA-256 of its content, in hexadecimal.
@@ -104,7 +104,7 @@ def read_memory(memory: Memory) -> MemoryPage:
         picture=draw_neighborhood(neighbors),
         beside=_beside(memory),
         relations=_relations(edges, memory),
-        themes=list(
+        clusters=list(
             ClusterMember.objects.filter(memory_id=memory.id)
             .select_related("cluster")
             .defer("cluster__centroid")
@@ -147,7 +147,7 @@ def _other_end(edge: Edge, memory_id: UUID) -> tuple[str, UUID]:
     return edge.source_kind, edge.source_id
 
 
-def _weight(memory: Memory, access: Any) -> Weight:
+def _weight(memory: Memory, access: Any) -> WeightRow:
     now = timezone.now()
     uses = access.count + access.reinforced if access else 0
     moments = [memory.created_at, *((access.last_at, access.reinforced_at) if access else ())]
@@ -155,7 +155,7 @@ def _weight(memory: Memory, access: Any) -> Weight:
     effective = effective_importance(importance=memory.importance, uses=uses)
     accessed_at = access.last_at if access and access.last_at else memory.occurred_at
     activation = Activation.objects.filter(memory_id=memory.id).first()
-    return Weight(
+    return WeightRow(
         appraisal=appraise(
             memory.content, role=memory.role, type=MemoryType(memory.type), lists=word_lists()
         ),
@@ -184,9 +184,9 @@ def _details(detail: Any) -> list[tuple[str, Sequence[str]]]:
 
 def _lines(value: Any) -> list[str]:
     if isinstance(value, list):
-        return [line for each in value for line in _lines(each)]
+        return [line for item in value for line in _lines(item)]
     if isinstance(value, Mapping):
-        return [", ".join(f"{name}: {each}" for name, each in value.items())]
+        return [", ".join(f"{name}: {part}" for name, part in value.items())]
     return [str(value)]
 
 
@@ -219,7 +219,7 @@ def _neighbors(upkeep: Upkeep | None, edges: Sequence[Edge], memory_id: UUID) ->
         )
         for row_id, content, kind in rows
     ]
-    return sorted(found, key=lambda each: (-each.weight, each.id))
+    return sorted(found, key=lambda neighbor: (-neighbor.weight, neighbor.id))
 
 
 def _weights(neighbors: Any) -> dict[UUID, float]:
@@ -232,4 +232,4 @@ def _weights(neighbors: Any) -> dict[UUID, float]:
             continue
         if isinstance(weight, int | float) and math.isfinite(weight):
             found[row_id] = float(weight)
-    return dict(sorted(found.items(), key=lambda each: -each[1])[:KEPT])
+    return dict(sorted(found.items(), key=lambda item: -item[1])[:KEPT])

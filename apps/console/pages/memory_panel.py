@@ -1,4 +1,4 @@
-"""What an agent's page says of its memory: figures, and the themes its mind is on. Three queries; looking changes nothing."""
+"""Read the memory panel of an agent's page by three queries: figures and active clusters."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from apps.memories.services.recall.activation import activated_clusters
 from apps.tenants.statements import fetch
 from arbor.memory.activation import ActiveCluster
 
-#: Themes that are shown when none is present in mind: the weightiest.
-THEMES_SHOWN = 6
+#: Clusters that are shown when none is present in mind: the weightiest.
+CLUSTERS_SHOWN = 6
 
 _COUNTED = {
     "memories": "memories_memory WHERE status = 'active' AND",
     "archived": "memories_memory WHERE status = 'archived' AND",
     "episodes": "memories_episode WHERE",
-    "themes": "memories_cluster WHERE",
+    "clusters": "memories_cluster WHERE",
     "concepts": "memories_concept WHERE",
     "relations": "memories_edge WHERE",
-    "held": "memories_bufferitem WHERE expires_at > now() AND promoted_to_id IS NULL AND",
+    "buffered": "memories_bufferitem WHERE expires_at > now() AND promoted_to_id IS NULL AND",
     "unembedded": "memories_memory WHERE embedding IS NULL AND status = 'active' AND",
     "stale": "memories_upkeep WHERE stale AND",
 }
@@ -34,8 +34,8 @@ _FIGURES = "SELECT " + ", ".join(_ONE.format(table) for table in _COUNTED.values
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure:
-    """How many there are of something; `more` stands for those beyond the count."""
+class PanelCount:
+    """A labeled count; `more`: there are more rows than were counted."""
 
     name: str
     count: int
@@ -46,22 +46,22 @@ class Figure:
 class MemoryPanel:
     """An agent's memory in figures."""
 
-    figures: Sequence[Figure]
+    figures: Sequence[PanelCount]
     #: Present in mind now; empty where nothing was recalled lately.
     active: Sequence[ActiveCluster]
-    #: The weightiest themes, where none is active.
-    themes: Sequence[Cluster]
+    #: The weightiest clusters, where none is active.
+    clusters: Sequence[Cluster]
 
 
 def read_memory_panel(agent_id: UUID) -> MemoryPanel:
-    """Read the figures and themes of an agent in the current tenant."""
+    """Read the figures and clusters of an agent in the current tenant."""
     (counts,) = fetch(_FIGURES, agent=agent_id, most=ROWS_COUNTED + 1)
     weightiest = Cluster.objects.filter(agent_id=agent_id).only("tenant_id", "name", "size")
     return MemoryPanel(
         figures=[
-            Figure(name=name, count=min(count, ROWS_COUNTED), more=count > ROWS_COUNTED)
+            PanelCount(name=name, count=min(count, ROWS_COUNTED), more=count > ROWS_COUNTED)
             for name, count in zip(_COUNTED, counts, strict=True)
         ],
-        active=activated_clusters(agent_id=agent_id, limit=THEMES_SHOWN),
-        themes=list(weightiest.order_by("-importance", "-size")[:THEMES_SHOWN]),
+        active=activated_clusters(agent_id=agent_id, limit=CLUSTERS_SHOWN),
+        clusters=list(weightiest.order_by("-importance", "-size")[:CLUSTERS_SHOWN]),
     )

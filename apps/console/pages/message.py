@@ -1,4 +1,4 @@
-"""What a message's page and the inbox show. A fixed number of queries; looking changes nothing, not even what is read."""
+"""Read a message's page and the inbox by a fixed number of queries, without marking messages as read."""
 
 from __future__ import annotations
 

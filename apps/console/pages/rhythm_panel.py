@@ -1,4 +1,4 @@
-"""What an agent's page says of how it lives: what was noticed, what it used today, its policy. Two queries; looking changes nothing."""
+"""Read the schedule panel of an agent's page by two queries: notices, daily usage, policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apps.heartbeats.models import DailyUsage
 
 @dataclass(frozen=True, kw_only=True)
 class RhythmPanel:
-    """How an agent lives."""
+    """Notices, daily usage and policy of an agent."""
 
     #: [(kind, text)].
     notices: Sequence[tuple[str, str]]
@@ -29,12 +29,12 @@ class RhythmPanel:
 
 
 def read_rhythm_panel(agent_id: UUID, *, notices: Any, idle_beats: int) -> RhythmPanel:
-    """Read it, in the current tenant; `notices` is what the agent's state holds."""
+    """Read the panel in the current tenant; `notices` is the column of the agent's state."""
     return RhythmPanel(
         notices=[
-            (str(each.get("kind", "")), str(each.get("text", "")))
-            for each in (notices if isinstance(notices, list) else [])
-            if isinstance(each, Mapping)
+            (str(notice.get("kind", "")), str(notice.get("text", "")))
+            for notice in (notices if isinstance(notices, list) else [])
+            if isinstance(notice, Mapping)
         ],
         idle_beats=idle_beats,
         usage=DailyUsage.objects.filter(agent_id=agent_id, day=datetime.now(UTC).date()).first(),

@@ -1,4 +1,4 @@
-"""A heartbeat's steps: as a waterfall, and as a walk through its pipeline."""
+"""Read a heartbeat's trace: as a waterfall, and as a run through its pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A memory's neighborhood as a drawing: the closer a neighbor, the nearer and the thicker its line."""
+"""Draw a memory's neighborhood: the closer a neighbor, the nearer and the thicker its line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline as a drawing: which nodes a heartbeat passed, how each ended, how long each took."""
+"""Draw a pipeline with the nodes that a heartbeat passed, their outcomes and durations."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def _taken(reading: Reading, walk: Sequence[str], ended: str) -> set[tuple[str, 
         if node.kind is NodeKind.EXIT and node.exit_outcome == ended
     ]
     pairs: set[tuple[str, str]] = set()
-    for one, two in pairwise(walk):
-        pairs |= _way(reading, one, {two}) if one != two else set()
+    for before, after in pairwise(walk):
+        pairs |= _way(reading, before, {after}) if before != after else set()
     for start in starts:
         pairs |= _way(reading, start, {walk[0]})
     return pairs | _way(reading, walk[-1], set(exits))

@@ -1,4 +1,4 @@
-"""How far from its start each node of a drawn pipeline stands."""
+"""Compute the rank of each node of a drawn pipeline."""
 
 from __future__ import annotations
 

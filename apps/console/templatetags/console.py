@@ -1,4 +1,4 @@
-"""How values are written on the console's pages."""
+"""Template filters and tags of the console."""
 
 from __future__ import annotations
 

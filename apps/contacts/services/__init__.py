@@ -1,1 +1,1 @@
-"""How agents and people reach each other: what goes out, what is said face to face."""
+"""Services of channels, messages and conversations."""

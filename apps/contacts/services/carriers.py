@@ -1,4 +1,4 @@
-"""From a channel's kind to what carries its messages, as the settings have it."""
+"""Choose the carrier of a channel's messages by its kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.contacts.values import ChannelKind
 
 
 def carrier_of(kind: ChannelKind) -> Carrier:
-    """Return what carries messages of a kind that leaves this installation: mail or webhook."""
+    """Return the carrier of a channel kind that leaves this installation: mail or webhook."""
     if kind is ChannelKind.EMAIL:
         return Mail()
     if kind is ChannelKind.WEBHOOK:

@@ -1,4 +1,4 @@
-"""Channels: by which ways an agent's messages leave, as people set them up."""
+"""Manage delivery channels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TARGET_LENGTH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class NewChannel:
-    """A channel that was made; `secret` signs a webhook's requests, and is shown this once."""
+    """A new channel; `secret` signs a webhook's requests, and is shown only once."""
 
     channel: Channel
     secret: str = ""
@@ -38,7 +38,7 @@ class NewChannel:
 def channels_for(*, agent_id: UUID, audience: Audience, platform: str = "") -> list[Channel]:
     """Return the enabled channels of an agent for an audience: its own, else its tenant's; empty means the inbox.
 
-    With a platform, the one of that name. Raises NotFound, naming those there are.
+    With a platform, the one of that name. Raises NotFound with the names that exist.
     """
     found = list(
         Channel.objects.filter(audience=audience, enabled=True, agent_id=agent_id)
@@ -46,9 +46,9 @@ def channels_for(*, agent_id: UUID, audience: Audience, platform: str = "") -> l
     )
     if not platform:
         return found
-    chosen = [each for each in found if each.name.casefold() == platform.strip().casefold()]
+    chosen = [channel for channel in found if channel.name.casefold() == platform.strip().casefold()]
     if not chosen:
-        names = ", ".join(each.name for each in found) or "only the inbox, which needs no name"
+        names = ", ".join(channel.name for channel in found) or "only the inbox, which needs no name"
         raise NotFound(f"there is no channel {platform!r} for this; there is: {names}")
     return chosen
 
@@ -63,9 +63,9 @@ def add_channel(
     actor: str,
     agent_id: UUID | None = None,
 ) -> NewChannel:
-    """Make a channel of an agent, or of all agents of the tenant that have none of their own for the audience.
+    """Add a channel of an agent, or of all agents of the tenant that have none of their own for the audience.
 
-    Raises Invalid for a name or target that cannot be, AlreadyExists, and ConfigurationInvalid without a master key.
+    Raises Invalid for a wrong name or target, AlreadyExists, and ConfigurationInvalid without a master key.
     """
     name, target = _valid_name(name), _valid_target(kind, target.strip())
     channel = Channel(
@@ -96,7 +96,7 @@ def add_channel(
 
 @transaction.atomic
 def remove_channel(*, channel_id: UUID, actor: str) -> Channel:
-    """Remove a channel. What waits for it fails with that reason; what was sent stays on record. Raises NotFound."""
+    """Remove a channel. Its pending messages fail; sent ones stay on record. Raises NotFound."""
     channel = _locked(channel_id)
     Channel.objects.filter(id=channel_id).delete()
     _note(channel, actor, f"removed the channel {channel.name}")
@@ -105,7 +105,7 @@ def remove_channel(*, channel_id: UUID, actor: str) -> Channel:
 
 @transaction.atomic
 def switch_channel(*, channel_id: UUID, enabled: bool, actor: str) -> Channel:
-    """Use a channel, or leave it aside. What waits for it fails with that reason. Raises NotFound."""
+    """Enable or disable a channel. Pending messages of a disabled one fail. Raises NotFound."""
     channel = _locked(channel_id)
     if channel.enabled != enabled:
         channel.enabled = enabled
@@ -115,7 +115,7 @@ def switch_channel(*, channel_id: UUID, enabled: bool, actor: str) -> Channel:
 
 
 def channel_by_name(name: str) -> Channel:
-    """Return the current tenant's channel of that name; raises NotFound, naming those there are."""
+    """Find the current tenant's channel of a name; raises NotFound with the names that exist."""
     found: Channel | None = Channel.objects.filter(name=name.strip()).first()
     if found is None:
         names = list(Channel.objects.values_list("name", flat=True)[:20])
@@ -125,16 +125,16 @@ def channel_by_name(name: str) -> Channel:
 
 
 def shown_target(row: Channel | OutboxMessage) -> str:
-    """Return where a channel or a message leads, as it may be shown; empty for the inbox.
+    """Return the target of a channel or message in a form that may be shown; empty for the inbox.
 
-    Of a webhook's URL the place alone: who knows the whole may write to it.
+    Of a webhook's URL only the host: whoever knows the whole URL may write to it.
     """
     target: str = row.target
     return shown_url(target) if row.kind == ChannelKind.WEBHOOK else target
 
 
 def trial_message(channel: Channel, *, actor: str) -> Outgoing:
-    """Return a message that tries the channel out, and put on record that it is tried."""
+    """Create a test message of a channel, and audit the test."""
     _note(channel, actor, f"tried the channel {channel.name}")
     message_id = uuid7()
     return Outgoing(
@@ -152,13 +152,13 @@ def trial_message(channel: Channel, *, actor: str) -> Outgoing:
 
 
 def carry_trial(kind: ChannelKind, message: Outgoing) -> None:
-    """Carry a trial message, with no transaction open. Raises DeliveryFailed."""
+    """Deliver a test message, outside any transaction. Raises DeliveryFailed."""
     if kind is not ChannelKind.INBOX:
         carrier_of(kind).carry(message)
 
 
 def secret_of(channel: Channel) -> bytes:
-    """Return what signs the channel's requests; empty for one that signs none. Raises SealBroken."""
+    """Return the key that signs the channel's requests; empty for a channel without one. Raises SealBroken."""
     if not channel.sealed_secret:
         return b""
     return open_secret(

@@ -1,4 +1,4 @@
-"""Talking to an agent: conversations opened, turns said and answered, conversations ended.
+"""Conversations with agents: open, receive and answer turns, end.
 
 A conversation is no heartbeat (seed 004, 5.3): it is answered at once, and the agent's timer rests while it goes on. A
 turn is a row of its own. Whoever answers it (a worker of the model queue, or the command line itself) does so by the
@@ -30,7 +30,7 @@ from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Message, Task, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, tenant_transaction
-from arbor.contacts.chat import Said, check_turn, significance
+from arbor.contacts.chat import WeighedTurn, check_turn, significance
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.heartbeat.usage import withheld
@@ -44,7 +44,7 @@ PERSON_LENGTH = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Ended:
-    """What a conversation came to."""
+    """The result of a conversation."""
 
     session: ChatSession
     #: 0 to 1.
@@ -57,7 +57,7 @@ class Ended:
 def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     """Return the conversation that this person has with the agent: the open one, else a new one.
 
-    One that nobody went on with for ARBOR_CHAT_IDLE_S is ended first. Raises NotFound; Invalid for the person's name;
+    An open one that is idle for ARBOR_CHAT_IDLE_S is ended first. Raises NotFound; Invalid for the person's name;
     TransitionIllegal where the tenant is suspended.
     """
     check_line("person", person, PERSON_LENGTH)
@@ -91,7 +91,7 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
 
 @transaction.atomic
 def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
-    """Store what a person says, and have it answered by the workers; without `tell` the caller answers it.
+    """Store a person's turn and enqueue its answer; without `tell` the caller answers the turn.
 
     Raises NotFound, Invalid for the text, TransitionIllegal when the conversation is over or an answer is being made.
     """
@@ -122,7 +122,7 @@ def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
 
 
 def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
-    """Say something and answer it in this process; return the agent's turn, whose `error` says why there is no answer.
+    """Store a person's turn and answer it in this process; return the agent's turn, whose `error` is set without an answer.
 
     No transaction is open while the model is asked, so none may be open now. Raises as `hear` does.
     """
@@ -139,10 +139,10 @@ def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
 
 
 def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
-    """Prepare a turn's prompt, ask the model, and store what came; False when it is answered, or being answered.
+    """Prepare a turn's prompt, ask the model, and store the reply; False when the turn is answered, or being answered.
 
-    A fault before the model is asked leaves a turn that says so; so does a day whose budget is used up, where an answer
-    costs. What a lost worker leaves is taken up by the sweep.
+    An error before the model is asked leaves a turn that says so; so does a used-up daily budget, where an answer
+    costs. The sweep recovers the turns of lost workers.
     """
     with tenant_transaction(tenant_id):
         if not _waits(turn_id):
@@ -188,10 +188,10 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
 
 @transaction.atomic
 def end_session(*, session_id: UUID) -> Ended:
-    """End a conversation: weigh it, and let the timer go on. One that mattered brings a heartbeat about at once.
+    """End a conversation: compute its significance and resume the timer. After a significant one a heartbeat follows at once.
 
-    So does one after which memory is to be tended: ten questions of people since it was (seed 000, 7). Ended once more
-    it stays as it is. Raises NotFound, and TransitionIllegal while an answer is being made.
+    So it does when maintenance of the memory is due: ten questions of people since the last (seed 000, 7). Ended again
+    it stays unchanged. Raises NotFound, and TransitionIllegal while an answer is being made.
     """
     session = _locked(session_id)
     if session.ended_at is not None:
@@ -200,7 +200,7 @@ def end_session(*, session_id: UUID) -> Ended:
         raise TransitionIllegal("the agent has not answered yet; wait for its answer")
     said = ChatMessage.objects.filter(session_id=session_id, error="").order_by("at")
     session.significance = significance(
-        [Said(speaker=Speaker(row.speaker), text=row.content) for row in said], lists=word_lists()
+        [WeighedTurn(speaker=Speaker(row.speaker), text=row.content) for row in said], lists=word_lists()
     )
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])
@@ -213,7 +213,7 @@ def end_session(*, session_id: UUID) -> Ended:
 
 
 def waiting_turn(session_id: UUID) -> ChatMessage | None:
-    """Return the person's turn that waits for its answer, if one does."""
+    """Return the person's unanswered turn, if there is one."""
     last: ChatMessage | None = (
         ChatMessage.objects.filter(session_id=session_id).order_by("-at", "-id").first()
     )
@@ -221,7 +221,7 @@ def waiting_turn(session_id: UUID) -> ChatMessage | None:
 
 
 def answer_to(turn: ChatMessage) -> ChatMessage | None:
-    """Return the agent's answer to a turn, or the turn that says why there is none; nothing while it waits."""
+    """Return the agent's turn that answers a turn or says why there is no answer; None while the turn is pending."""
     found: ChatMessage | None = ChatMessage.objects.filter(
         session_id=turn.session_id, speaker=Speaker.AGENT, detail__to=str(turn.id)
     ).first()
@@ -229,12 +229,12 @@ def answer_to(turn: ChatMessage) -> ChatMessage | None:
 
 
 def give_up_waiting(*, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
-    """Let a turn that nobody answers be over, with the reason."""
+    """Close a turn that nobody answers, with the reason."""
     _give_up(tenant_id, turn_id, reason)
 
 
 def answer_message(*, turn: ChatMessage, agent_name: str) -> Message:
-    """Return the hint that a turn waits for its answer."""
+    """Build the task message for an unanswered turn."""
     return Message(
         task=Task.ANSWER,
         tenant_id=turn.tenant_id,
@@ -264,7 +264,7 @@ def _waits(turn_id: UUID) -> bool:
 
 
 def _ask_until_answered(call_id: UUID, tenant_id: UUID, turn_id: UUID) -> bool:
-    """Ask, and ask again at once where the try that failed is followed by another; False if another process answers."""
+    """Execute the call and its retries; False if another process answers."""
     while fulfil_call(call_id=call_id, tenant_id=tenant_id):
         with tenant_transaction(tenant_id):
             if not _waits(turn_id):
@@ -281,7 +281,7 @@ def _give_up(tenant_id: UUID, turn_id: UUID, reason: str) -> None:
 
 
 def _leave_mind(session: ChatSession) -> bool:
-    """Take who was there out of the working memory; tell whether so much was talked that memory is to be tended."""
+    """Remove the person from the working memory; return whether maintenance of the memory is due."""
     state = AgentState.objects.select_for_update().filter(agent_id=session.agent_id).first()
     if state is None:
         return False

@@ -1,4 +1,4 @@
-"""The agent's boundaries, held against what is said in a conversation: by words, and by meaning where the embedder answers."""
+"""Match turns of a conversation with the agent's boundaries: by words, and by meaning where the embedder answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 
 def boundaries_crossed(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
-    """Return which boundaries a text crosses, the most important first. Outside any transaction."""
+    """Return the boundary matches of a text, the most important first. Outside any transaction."""
     with tenant_transaction(tenant_id):
         rules = in_force(
             DEFAULT_BOUNDARIES, list(Boundary.objects.filter(agent_id=agent_id).values(*_COLUMNS))

@@ -1,4 +1,4 @@
-"""What a conversation's turn does to how the agent feels, and what of its boundaries goes on record."""
+"""Update the agent's mood after a turn of a conversation, and audit boundary matches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arbor.selves.values import AspectKind, Standing
 
 
 def mood_of(agent_id: UUID, stored: Mapping[str, Any] | None, now: datetime) -> Mood:
-    """Return an agent's mood as it is now. One statement: what is usual for the agent."""
+    """Return an agent's mood now. One statement, for the baseline."""
     tones = IdentityAspect.objects.filter(agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE)
     usual = baseline_of(tones.filter(status=Standing.HELD).values_list("content", flat=True))
     return read_mood(stored, baseline=usual, now=now)
@@ -32,9 +32,9 @@ def feel_turn(
     own: Sequence[Mapping[str, Any]],
     now: datetime,
 ) -> None:
-    """Let a turn move the mood of a locked state, which the caller saves: somebody wrote, and boundaries were pressed.
+    """Move the mood of a locked state, which the caller saves, by a turn: contact, and boundary matches.
 
-    `arrived` are the boundaries that the person's words cross, `own` those of the agent's, as a turn's row keeps them.
+    `arrived` are the boundary matches of the person's turn, `own` those of the answer, as the turn's row stores them.
     """
     events = [Event.CONTACT, *(Event.BOUNDARY for _ in _pressed(arrived, own))]
     state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
@@ -43,27 +43,27 @@ def feel_turn(
 def note_crossings(
     asked: ChatMessage, *, arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Write each boundary that came up in a turn into the audit, in the open transaction. None: no statement."""
+    """Audit the boundary matches of a turn in the open transaction. Without matches, no statement."""
     if not arrived and not own:
         return
     agent = agent_by_id(asked.session.agent_id)
-    told = [
-        *((f"what {asked.session.person} said touches", each) for each in arrived),
-        *((f"an answer was {'withheld' if each['withheld'] else 'given'} at", each) for each in own),
+    acts = [
+        *((f"what {asked.session.person} said touches", match) for match in arrived),
+        *((f"an answer was {'withheld' if match['withheld'] else 'given'} at", match) for match in own),
     ]
-    for what, each in told:
+    for what, match in acts:
         record(
             action=AuditAction.BOUNDARY,
             actor=f"agent:{agent.public_id}",
             agent_id=agent.id,
-            message=f"{what} {each['name']} ({each['response']}): {each['why']}",
-            detail={**each, "conversation": str(asked.session_id), "turn": str(asked.id)},
+            message=f"{what} {match['name']} ({match['response']}): {match['why']}",
+            detail={**match, "conversation": str(asked.session_id), "turn": str(asked.id)},
         )
 
 
 def _pressed(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
-    """Return the boundaries that were pressed, from outside or from within; what is merely flagged presses nobody."""
+    """Return the names of matched boundaries that move the mood; flagged ones do not."""
     return {
-        *(each["name"] for each in arrived if each["response"] != BoundaryResponse.FLAG),
-        *(each["name"] for each in own if each["withheld"]),
+        *(match["name"] for match in arrived if match["response"] != BoundaryResponse.FLAG),
+        *(match["name"] for match in own if match["withheld"]),
     }

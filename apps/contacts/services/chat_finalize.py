@@ -1,4 +1,4 @@
-"""The end of a conversation's turn (seed 000, 7, `finalize_query`): what was said reaches every store it belongs to.
+"""Finish a conversation's turn (seed 000, 7, `finalize_query`): store the answer and its effects.
 
 All of it is written in the transaction that stores the model's reply, so a turn is answered once or not at all.
 """
@@ -32,40 +32,44 @@ from arbor.selves.boundary_check import Crossing, may_go_on
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """What a turn is answered with, and its memories, made ready outside any transaction."""
+class PreparedAnswer:
+    """The answer of a turn and its memories, prepared outside any transaction."""
 
     reply: str
     thinking: str
-    #: Boundaries that the answer crosses: [{name, response, why, withheld}].
+    #: Boundary matches of the answer: [{name, response, why, withheld}].
     crossings: Sequence[dict[str, Any]]
-    #: Of what the person said, and of the answer.
+    #: The vectors of the person's turn and of the answer.
     memories: Sequence[NewMemory]
     embedded: Embedded
-    #: What of the model's text is not in the answer.
+    #: Parts of the model's text that are not in the answer.
     left_out: Sequence[str] = ()
 
 
-def prepare_answer(tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply) -> Answer:
-    """Hold the answer against the agent's boundaries, and embed both turns."""
+def prepare_answer(
+    tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply
+) -> PreparedAnswer:
+    """Check the answer against the agent's boundaries, and embed both turns."""
     crossed = boundaries_crossed(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
-    withheld = [each for each in crossed if not may_go_on(each.boundary, read.thinking)]
+    withheld = [match for match in crossed if not may_go_on(match.boundary, read.thinking)]
     reply = _refusal(withheld) if withheld else read.reply
     with tenant_transaction(tenant_id):
         asked, position = _asked(subject)
         memories = [_memory(asked, asked.content, position), _memory(asked, reply, position + 1, own=True)]
-    return Answer(
+    return PreparedAnswer(
         reply=reply,
         thinking=read.thinking,
-        crossings=[crossing_detail(each, withheld=each in withheld) for each in crossed],
+        crossings=[crossing_detail(match, withheld=match in withheld) for match in crossed],
         memories=memories,
         embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
         left_out=read.left_out,
     )
 
 
-def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by: str) -> Sequence[str]:
-    """Write the agent's turn and let it reach memory, code store, timer and working memory."""
+def store_answer(
+    agent_id: UUID, subject: Mapping[str, Any], answer: PreparedAnswer, by: str
+) -> Sequence[str]:
+    """Store the agent's turn and update memory, code snippets, timer and working memory."""
     asked, _ = _asked(subject)
     session, now = asked.session, datetime.now(UTC)
     left_out = [*answer.left_out, *_code_left_out(asked.content, answer.reply)]
@@ -100,16 +104,16 @@ def store_answer(agent_id: UUID, subject: Mapping[str, Any], answer: Answer, by:
     note_crossings(asked, arrived=_arrived(asked), own=answer.crossings)
     return [
         *(
-            f"withheld by the boundary {each['name']}: {each['why']}"
-            for each in answer.crossings
-            if each["withheld"]
+            f"withheld by the boundary {match['name']}: {match['why']}"
+            for match in answer.crossings
+            if match["withheld"]
         ),
         *left_out,
     ]
 
 
 def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> None:
-    """Write that there is no answer, and why. What the person said is remembered; nothing is put in the agent's mouth."""
+    """Store that there is no answer, and why. The person's turn is remembered; no answer is made up."""
     asked, position = _asked(subject)
     now = datetime.now(UTC)
     left_out = _code_left_out(asked.content)
@@ -127,13 +131,13 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     keep_code(agent_id=agent_id, texts=[asked.content], source=f"chat:{asked.session_id}")
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is not None:
-        _hear(state, asked, own=(), now=now)
+        _receive_turn(state, asked, own=(), now=now)
         state.save(update_fields=["mood", "stale_beats"])
     note_crossings(asked, arrived=_arrived(asked), own=())
 
 
 def crossing_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
-    """Return a crossed boundary as the row of a turn keeps it."""
+    """Return a boundary match as the row of a turn stores it."""
     return {
         "name": crossing.boundary.name,
         "response": crossing.boundary.response.value,
@@ -143,25 +147,25 @@ def crossing_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
 
 
 def _refusal(withheld: Sequence[Crossing]) -> str:
-    named = {each.boundary.name: each for each in withheld}
+    named = {match.boundary.name: match for match in withheld}
     whys = "; ".join(
-        f"{each.boundary.name.replace('_', ' ')}: {each.boundary.description or each.why}"
-        for each in named.values()
+        f"{match.boundary.name.replace('_', ' ')}: {match.boundary.description or match.why}"
+        for match in named.values()
     )
     return f"I do not say what I was about to say, because of a boundary of mine ({whys})"
 
 
 def _arrived(asked: ChatMessage) -> list[dict[str, Any]]:
-    """Return the boundaries that the person's words cross, as the turn's row keeps them."""
+    """Return the boundary matches of the person's turn, as its row stores them."""
     return list(asked.detail.get("boundaries", []))
 
 
 def _code_left_out(*texts: str) -> list[str]:
-    return [each for text in texts for each in left_out_code(storable(text))]
+    return [code for text in texts for code in left_out_code(storable(text))]
 
 
 def _asked(subject: Mapping[str, Any]) -> tuple[ChatMessage, int]:
-    """Return the turn that is answered, and its place in its conversation."""
+    """Return the answered turn, and its position in the conversation."""
     asked: ChatMessage = ChatMessage.objects.select_related("session").get(id=UUID(subject["turn"]))
     before = ChatMessage.objects.filter(session_id=asked.session_id, at__lt=asked.at).count()
     return asked, before
@@ -186,10 +190,10 @@ def _go_on(session: ChatSession, now: datetime) -> None:
     resume_timer(agent_id=session.agent_id)
 
 
-def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: datetime) -> None:
-    """Update the working memory: the thought, who is there, how engaged the agent is, what was asked since it tended.
+def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: PreparedAnswer, now: datetime) -> None:
+    """Update the working memory: thought, person, engagement, questions since the last maintenance.
 
-    The mood moves with it, and something new was met.
+    The mood and the count of heartbeats without novelty change with it.
     """
     state = AgentState.objects.select_for_update().filter(agent_id=agent_id).first()
     if state is None:
@@ -204,14 +208,16 @@ def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: Answer, now: date
     )
     # Through JSON, so that what is stored is what was measured.
     state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
-    _hear(state, asked, own=answer.crossings, now=now)
+    _receive_turn(state, asked, own=answer.crossings, now=now)
     state.save(update_fields=["working_memory", "mood", "stale_beats"])
 
 
-def _hear(state: AgentState, asked: ChatMessage, *, own: Sequence[Mapping[str, Any]], now: datetime) -> None:
-    """Let a turn do to a locked state, which the caller saves, what a message does at a heartbeat.
+def _receive_turn(
+    state: AgentState, asked: ChatMessage, *, own: Sequence[Mapping[str, Any]], now: datetime
+) -> None:
+    """Change a locked state, which the caller saves, as a message does at a heartbeat.
 
-    It moves the mood, and it is something new, as words from outside are (`arbor.heartbeat.feeling.met_something_new`).
+    A turn moves the mood, and counts as something new (`arbor.heartbeat.feeling.met_something_new`).
     """
     feel_turn(state, arrived=_arrived(asked), own=own, now=now)
     state.stale_beats = 0

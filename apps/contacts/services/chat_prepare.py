@@ -1,4 +1,4 @@
-"""The beginning of a conversation's turn (seed 000, 7, `prepare_query`): what the agent sees when somebody talks to it."""
+"""Prepare a conversation's turn (seed 000, 7, `prepare_query`): gather the agent's view and render the prompt."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from arbor.models.windows import window_of
 from arbor.selves.boundary_check import Crossing
 from arbor.selves.values import Standing
 
-#: What a turn recalls; a beat recalls as many.
+#: The number of memories recalled, as many as at a heartbeat.
 RELEVANT_SHOWN = 5
 PREFERENCES_SHOWN = 12
 CODE_SHOWN = 3
@@ -61,26 +61,26 @@ TEMPERATURE = 0.7
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """What is asked of the model, and what it rests on."""
+    """A prepared request, and its sources."""
 
     request: ModelRequest
-    #: `provider/model`, and those to ask after it, in order, where it is out of reach.
+    #: `provider/model`, and its fallbacks in order.
     model: str
     models_left: Sequence[str]
     #: The prompt's parts: [{name, text, tokens, cut}].
     sections: Sequence[dict[str, Any]]
     #: [{id, score}]
     recalled: Sequence[dict[str, Any]]
-    #: Boundaries that the message crosses, as its row keeps them.
+    #: Boundary matches of the person's turn, as its row stores them.
     crossings: Sequence[dict[str, Any]]
 
 
 def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepared:
-    """Gather what the agent sees at this turn, and render it. Outside any transaction: texts are embedded.
+    """Gather the agent's view of a turn, and render the prompt. Outside any transaction, because texts are embedded.
 
     `models` are those of `models_at`.
 
-    The agent recalls for itself: what comes to mind counts as used.
+    The recall is the agent's own: recalled memories count as used.
     """
     with tenant_transaction(tenant_id):
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
@@ -99,8 +99,8 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         view,
         system_prompt_of(agent),
         nonce=secrets.token_hex(8),
-        # Whichever of them is asked in the end, it takes the prompt.
-        window=min(window_of(each, otherwise=settings.ARBOR_MODEL_CONTEXT) for each in models),
+        # The prompt must fit into the window of every model that may be asked.
+        window=min(window_of(handle, otherwise=settings.ARBOR_MODEL_CONTEXT) for handle in models),
         reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
     )
     return Prepared(
@@ -114,22 +114,22 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
             temperature=TEMPERATURE,
             # Only the reflex policy reads what the prompt was rendered from.
             context=view.model_dump(mode="json")
-            if any(each.startswith(f"{REFLEX}/") for each in models)
+            if any(handle.startswith(f"{REFLEX}/") for handle in models)
             else {},
         ),
         model=models[0],
         models_left=models[1:],
         sections=[section._asdict() for section in prompt.sections],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
-        crossings=[crossing_detail(each, withheld=False) for each in crossed],
+        crossings=[crossing_detail(match, withheld=False) for match in crossed],
     )
 
 
 def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
-    """Return the models to ask: a conversation is what is usual, neither design nor routine (seed 003, 10.5).
+    """Return the models for a conversation: those of the standard tier (seed 003, 10.5).
 
-    `level` is how far the day's budget is used up: they are of a cheaper tier as it runs low, and where nothing is left
-    only those that cost nothing, if there are any.
+    `level` is the budget level: the models are of a cheaper tier as the budget runs low, and where nothing is left
+    only free ones, if there are any.
     """
     policy = AgentPolicy.objects.filter(agent_id=agent.id).first()
     models = models_of(
@@ -141,7 +141,7 @@ def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
     )
     if level is not Degradation.HALT:
         return models
-    return tuple(each for each in models if each.startswith(f"{REFLEX}/"))
+    return tuple(handle for handle in models if handle.startswith(f"{REFLEX}/"))
 
 
 def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Crossing]) -> ChatView:
@@ -170,12 +170,12 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Cro
         ],
         crossings=[
             CrossingView(
-                name=each.boundary.name,
-                description=each.boundary.description,
-                response=each.boundary.response.value,
-                why=each.why,
+                name=match.boundary.name,
+                description=match.boundary.description,
+                response=match.boundary.response.value,
+                why=match.why,
             )
-            for each in crossed
+            for match in crossed
         ],
         turns=turns,
         earlier=earlier,
@@ -183,14 +183,14 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Cro
 
 
 def _state(agent_id: UUID) -> Any:
-    """Return the agent's state, and as `active_goals` the titles of its active goals, the latest touched first."""
+    """Read the agent's state, and as `active_goals` the titles of its active goals, the latest touched first."""
     active = Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE).order_by("-touched_at")
     titles = ArraySubquery(active.values("title")[:MAX_GOALS])
     return AgentState.objects.annotate(active_goals=titles).get(agent_id=agent_id)
 
 
 def _turns_before(turn: ChatMessage) -> tuple[list[TurnView], int]:
-    """Return the latest turns with this person before this one, oldest first, and how many there were before those.
+    """Read the latest turns with this person before this one, oldest first, and count those before them.
 
     Earlier conversations with the same person go on in this one; a turn without an answer is left out.
     """

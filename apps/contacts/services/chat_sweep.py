@@ -1,4 +1,4 @@
-"""The sweep over conversations: those that nobody goes on with are ended, turns that were lost are answered."""
+"""Sweep conversations: end idle ones, and re-enqueue turns whose message or worker was lost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from apps.tenants.scope import tenant_transaction
 
 #: Conversations of one agent that one step looks at.
 STEP = 50
-#: A turn that no worker has taken for so long is told of no longer: whoever asked is gone.
+#: The age from which on an unanswered turn is given up: the person is gone.
 LONGEST_WAIT = timedelta(hours=1)
 
 # Along the index of open conversations. One that waits for its answer is looked at once its message may have been lost.
@@ -30,21 +30,21 @@ WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - interval '{sec
 
 
 def tend_chats() -> Round:
-    """End the conversations that are idle, and have turns answered whose message or worker was lost."""
+    """End idle conversations, and re-enqueue turns whose message or worker was lost."""
     oldest = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
-    return make_round("chats", waiting=_WAITING.format(seconds=oldest.total_seconds()), tend=_tend)
+    return make_round("chats", waiting=_WAITING.format(seconds=oldest.total_seconds()), tend=_sweep_agent)
 
 
-def _tend(tenant_id: UUID, agent_id: UUID) -> int:
-    """Tend an agent's open conversations; return how many were ended."""
+def _sweep_agent(tenant_id: UUID, agent_id: UUID) -> int:
+    """Sweep an agent's open conversations; return how many were ended."""
     with tenant_transaction(tenant_id):
         sessions = list(
             ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).order_by("last_at")[:STEP]
         )
-    return sum(_tend_one(tenant_id, session) for session in sessions)
+    return sum(_sweep_conversation(tenant_id, session) for session in sessions)
 
 
-def _tend_one(tenant_id: UUID, session: ChatSession) -> bool:
+def _sweep_conversation(tenant_id: UUID, session: ChatSession) -> bool:
     quiet = datetime.now(UTC) - session.last_at
     with tenant_transaction(tenant_id):
         turn = waiting_turn(session.id)
@@ -56,7 +56,7 @@ def _tend_one(tenant_id: UUID, session: ChatSession) -> bool:
         if quiet < settings.ARBOR_QUEUE_LEASE or _is_asked(session):
             return False
         if quiet < LONGEST_WAIT:
-            _tell_again(turn, session)
+            _enqueue_again(turn, session)
             return False
     give_up_waiting(
         tenant_id=tenant_id,
@@ -67,7 +67,7 @@ def _tend_one(tenant_id: UUID, session: ChatSession) -> bool:
 
 
 def _is_asked(session: ChatSession) -> bool:
-    """Tell whether its call is under way; `recover_errands` looks after that."""
+    """Return whether the answer's call is pending or running; `recover_errands` recovers such calls."""
     return bool(
         ExternalCall.objects.filter(
             agent_id=session.agent_id,
@@ -77,6 +77,6 @@ def _is_asked(session: ChatSession) -> bool:
     )
 
 
-def _tell_again(turn: ChatMessage, session: ChatSession) -> None:
+def _enqueue_again(turn: ChatMessage, session: ChatSession) -> None:
     name = Agent.objects.values_list("name", flat=True).get(id=session.agent_id)
     enqueue(answer_message(turn=turn, agent_name=name))

@@ -1,4 +1,4 @@
-"""The timer of an agent that somebody talks to: it rests while a conversation is open (seed 004, 5.3)."""
+"""Pause an agent's timer while a conversation is open (seed 004, 5.3)."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from apps.heartbeats.models import HeartbeatSchedule, ScheduleState, Trigger
 
 
 def rest_timer(*, agent_id: UUID, until: datetime) -> None:
-    """Let no beat be claimed before this time; one that is under way goes on."""
+    """Pause the agent's heartbeats until a time; a running one goes on."""
     HeartbeatSchedule.objects.filter(agent_id=agent_id).update(
         paused_until=Greatest(Coalesce("paused_until", until), until)
     )
 
 
 def resume_timer(*, agent_id: UUID) -> None:
-    """Let beats be claimed again once nobody talks to the agent: at once, or when those who do are idle."""
+    """Resume the agent's heartbeats: at once, or when its other conversations are idle."""
     last = ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).aggregate(last=Max("last_at"))
     until = last["last"] and last["last"] + settings.ARBOR_CHAT_IDLE
     HeartbeatSchedule.objects.filter(agent_id=agent_id).update(paused_until=until)
 
 
 def beat_at_once(*, agent_id: UUID) -> bool:
-    """Bring the agent's next heartbeat forward to now, because of a conversation; False if the agent does not beat."""
+    """Bring the agent's next heartbeat forward to now, because of a conversation; False if the agent is not active."""
     return bool(
         HeartbeatSchedule.objects.filter(agent_id=agent_id)
         .exclude(state=ScheduleState.OFF)

@@ -1,4 +1,4 @@
-"""How delivery is doing: figures, of a tenant or of the whole installation."""
+"""Figures of delivery, of a tenant or of the whole installation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SELECT (SELECT count(*) FROM contacts_outboxmessage WHERE {tenant} status IN ('p
 
 @dataclass(frozen=True, kw_only=True)
 class OutboxFigures:
-    """Messages that wait, how long the oldest of them has been due in seconds, and those that failed for good."""
+    """Counts of pending and failed messages, and the delay of the oldest due one in seconds."""
 
     waiting: int
     oldest_due_s: float

@@ -1,4 +1,4 @@
-"""The inbox: what agents wrote to the people of their tenant, read there."""
+"""The inbox of a tenant."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from apps.contacts.models import OutboxMessage
 from arbor.contacts.values import ChannelKind
 from arbor.errors import NotFound
 
-#: The navigation says "99+" beyond.
+#: The navigation shows "99+" from this number on.
 COUNTED_AT_MOST = 100
 
 
 def inbox(*, agent_id: UUID | None = None, unread: bool = False) -> QuerySet[OutboxMessage]:
-    """Return the inbox of the current tenant, or what one agent wrote there, the latest first."""
+    """Return the current tenant's inbox, or one agent's messages in it, the latest first."""
     found: QuerySet[OutboxMessage] = OutboxMessage.objects.filter(kind=ChannelKind.INBOX).order_by(
         "-created_at", "-id"
     )
@@ -27,18 +27,18 @@ def inbox(*, agent_id: UUID | None = None, unread: bool = False) -> QuerySet[Out
 
 
 def unread_to_count() -> QuerySet[OutboxMessage]:
-    """Return the messages nobody has read, a hundred at most, to be counted."""
+    """Return a query of unread messages, a hundred at most, for counts."""
     return inbox(unread=True).order_by()[:COUNTED_AT_MOST]
 
 
 def count_unread() -> int:
-    """Return how many messages nobody has read, counted up to a hundred. One statement."""
+    """Count the unread messages, up to a hundred. One statement."""
     return unread_to_count().count()
 
 
 @transaction.atomic
 def mark_read(*, message_id: UUID) -> OutboxMessage:
-    """Note that somebody has read a message; the first time counts. Raises NotFound."""
+    """Mark a message as read; the first time counts. Raises NotFound."""
     message: OutboxMessage | None = (
         inbox().select_for_update(of=("self",)).select_related("agent").filter(id=message_id).first()
     )

@@ -1,4 +1,4 @@
-"""Whether an agent may reach out, by what it sees and, where that is old by then, by what was really posted."""
+"""Check the limits of reaching out, first by the situation, then by the outbox."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FROM agents_agentstate s WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent
 
 
 def seen_refusals(environment: Environment) -> Mapping[str, str]:
-    """Return why an agent may not reach out, by action, as far as its beat has seen: to refuse before it is paid for."""
+    """Return the refusals of reaching out by action, from the situation: to refuse an action before it is paid for."""
     return refusals(
         hours_since_reach_out=environment.hours_since_reach_out,
         hours_since_user=environment.hours_since_user,
@@ -45,7 +45,7 @@ def seen_refusals(environment: Environment) -> Mapping[str, str]:
 
 
 def posted_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, str]:
-    """Return the same by what was posted up to this moment, earlier turns of the beat included. One statement."""
+    """Return the refusals from the outbox now, earlier round trips of the heartbeat included. One statement."""
     ((user_at, posted_at, published),) = fetch(_POSTED, agent=agent_id, key=key, now=now)
     return refusals(
         hours_since_reach_out=_hours(posted_at, now),

@@ -1,4 +1,4 @@
-"""Messages as mail, through Django, by the server that the settings name."""
+"""Deliver messages as email through Django."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NOT_CONFIGURED = (
 
 
 class Mail:
-    """Sends mails, each over a connection of its own, within the settings' time-out."""
+    """Sends emails, each over a connection of its own, within the settings' time-out."""
 
     def carry(self, message: Outgoing) -> None:
-        """Hand the mail to the server. Its Message-ID is made of the message's key: the same at every try.
+        """Send the email. Its Message-ID is derived from the message's key, so it is the same at every attempt.
 
-        Raises DeliveryFailed; what a server says with 5xx, and a missing server, is final.
+        Raises DeliveryFailed, which is final for a 5xx reply and for a missing server.
         """
         if _MAILER not in mailers:
             raise DeliveryFailed(_NOT_CONFIGURED, final=True)
         try:
-            taken = _mail(message).send(using=_MAILER)
+            accepted = _mail(message).send(using=_MAILER)
         except smtplib.SMTPRecipientsRefused as error:
             code, _ = next(iter(error.recipients.values()), (0, b""))
             raise DeliveryFailed(
@@ -47,7 +47,7 @@ class Mail:
             raise DeliveryFailed(
                 f"the mail server did not take it: {type(error).__name__}: {error}"
             ) from error
-        if not taken:
+        if not accepted:
             raise DeliveryFailed("the mail server did not take it")
 
 

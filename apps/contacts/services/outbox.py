@@ -1,4 +1,4 @@
-"""The outbox: what agents decided to send, written in the transaction of the decision, told to the workers after it."""
+"""The outbox: messages stored in the transaction of their decision and enqueued after its commit."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _INBOX = "inbox"
 
 @dataclass(frozen=True, kw_only=True)
 class Letter:
-    """What an agent decided to say, in public or to its users."""
+    """A text that an agent decided to send, to its users or the public."""
 
     agent_id: UUID
     heartbeat_id: UUID
-    #: The action's place in the reply.
+    #: The action's position in the reply.
     index: int
     audience: Audience
     subject: str
@@ -44,17 +44,17 @@ class Letter:
 
     @property
     def key(self) -> str:
-        """Return what tells this decision from all others; carried out twice, it is the same."""
+        """Return the idempotency key of the decision."""
         digest = hashlib.sha256(f"{self.subject}\n{self.content}".encode(errors="replace")).hexdigest()
         return f"{self.heartbeat_id}:{self.index}:{digest[:12]}"
 
 
 def post(letter: Letter) -> list[OutboxMessage]:
-    """Write a letter's messages in the open transaction, one for each channel and agent it goes to, and return them.
+    """Store a letter's messages in the open transaction, one for each channel and mentioned agent, and return them.
 
-    In the inbox a message is delivered by being there; the others leave once the transaction has committed. Posted
-    twice, a letter is there once. Two statements, one more for a name after `@`. Raises Invalid, and NotFound for a
-    platform that is no channel's name.
+    Messages to the inbox are delivered by being stored; the others are enqueued after the commit. Posted
+    twice, a letter is stored once. Two statements, one more for a name after `@`. Raises Invalid, and NotFound for a
+    platform without a channel.
     """
     if "\0" in letter.subject + letter.content:
         raise Invalid("a message holds no NUL character")
@@ -69,7 +69,7 @@ def post(letter: Letter) -> list[OutboxMessage]:
 
 
 def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> Message:
-    """Return the hint that a message waits to be delivered."""
+    """Build the task message that delivers a message."""
     return Message(
         task=Task.DELIVER,
         tenant_id=tenant_id,
@@ -80,9 +80,9 @@ def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> Message:
 
 @transaction.atomic
 def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
-    """Let a message that failed be tried again, as often as a new one. Raises NotFound, TransitionIllegal.
+    """Retry a failed message, as often as a new one. Raises NotFound, TransitionIllegal.
 
-    One that is being sent is its worker's, until it has failed.
+    A message that is being sent cannot be retried before its attempt has failed.
     """
     message = _changed(
         message_id, DeliveryStatus.PENDING, actor, "had a message tried again", only=DeliveryStatus.FAILED
@@ -97,7 +97,7 @@ def retry_message(*, message_id: UUID, actor: str) -> OutboxMessage:
 
 @transaction.atomic
 def cancel_message(*, message_id: UUID, actor: str) -> OutboxMessage:
-    """Withdraw a message that was not sent; one that is being sent is not stopped. Raises NotFound, TransitionIllegal."""
+    """Cancel an unsent message; one that is being sent is not stopped. Raises NotFound, TransitionIllegal."""
     message = _changed(message_id, DeliveryStatus.CANCELLED, actor, "withdrew a message")
     message.lease_until = None
     message.save(update_fields=["status", "lease_until"])
@@ -107,7 +107,7 @@ def cancel_message(*, message_id: UUID, actor: str) -> OutboxMessage:
 def _changed(
     message_id: UUID, status: DeliveryStatus, actor: str, what: str, *, only: DeliveryStatus | None = None
 ) -> OutboxMessage:
-    """Move a message; with `only`, from that status alone, though deliveries may go there from others, too."""
+    """Change a message's status; with `only`, from that status alone."""
     message: OutboxMessage | None = (
         OutboxMessage.objects.select_for_update(of=("self",))
         .select_related("agent")
@@ -175,7 +175,7 @@ def _to_peer(letter: Letter, agent_id: str) -> OutboxMessage:
 
 
 def _mentioned(letter: Letter) -> tuple[str, ...]:
-    """Return the ids of the tenant's other agents that a public letter names; private ones are nobody else's."""
+    """Return the ids of the tenant's other agents that a public letter mentions; a private letter mentions none."""
     if letter.audience is not Audience.PUBLIC or "@" not in letter.content:
         return ()
     names = {name for names in possible_names(letter.content) for name in names}

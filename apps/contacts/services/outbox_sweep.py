@@ -1,4 +1,4 @@
-"""The sweep over the outbox: messages that wait untold are told of, tries whose worker was lost are given up."""
+"""Sweep the outbox: re-enqueue unsent messages and fail the attempts of lost workers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from arbor.contacts.delivery import MAX_TRIES, WAITS
 
 log = structlog.get_logger(__name__)
 
-#: Messages that one sweep tells of.
+#: The most messages that one sweep enqueues.
 _SWEPT = 500
 
 # Those of suspended tenants rest. A hint is believed in for as long as its lease.
-_TELL_DUE = """
+_ENQUEUE_DUE = """
 WITH due AS MATERIALIZED (
     SELECT m.tenant_id, m.id FROM contacts_outboxmessage m
     JOIN tenants_tenant t ON t.id = m.tenant_id AND t.status = %(active)s
@@ -67,19 +67,19 @@ RETURNING m.agent_id, m.kind, m.subject, m.content, m.last_error
 
 @dataclass(frozen=True, kw_only=True)
 class Swept:
-    """What one sweep found: hints that were repeated, and tries whose worker was lost."""
+    """The counts of a sweep: re-enqueued messages, and attempts of lost workers."""
 
     told: int = 0
     lost: int = 0
 
     @property
     def messages(self) -> int:
-        """Return how many messages it touched."""
+        """Return the number of messages in the sweep."""
         return self.told + self.lost
 
 
 def sweep_outbox() -> Swept:
-    """Tell the workers of messages that wait untold, and give up tries whose worker was lost. Any number may sweep."""
+    """Re-enqueue unsent messages, and fail the attempts of lost workers. Sweeps may run concurrently."""
     with transaction.atomic(using=OPS), connections[OPS].cursor() as cursor:
         shared: dict[str, Any] = {"active": TenantStatus.ACTIVE.value, "budget": _SWEPT}
         cursor.execute(_GIVE_UP_LOST, {**shared, "tries": MAX_TRIES, "waits": list(WAITS)})
@@ -87,7 +87,7 @@ def sweep_outbox() -> Swept:
         cursor.execute(_LOST_AT_LAST, {**shared, "tries": MAX_TRIES})
         last = cursor.fetchall()
         lease_s = settings.ARBOR_QUEUE_LEASE.total_seconds()
-        cursor.execute(_TELL_DUE, {**shared, "lease_s": lease_s})
+        cursor.execute(_ENQUEUE_DUE, {**shared, "lease_s": lease_s})
         due = cursor.fetchall()
         for message_id, tenant_id, kind in due:
             enqueue(deliver_message(message_id=message_id, tenant_id=tenant_id, kind=kind), using=OPS)
@@ -98,7 +98,7 @@ def sweep_outbox() -> Swept:
 
 
 def _end_lost(message_id: UUID, tenant_id: UUID) -> bool:
-    """Let a message have failed whose last try's worker was lost, and its writer know; False if another sweep has."""
+    """Fail a message whose last worker was lost, and notify its writer; False if another sweep did."""
     with tenant_transaction(tenant_id):
         rows = fetch(_END_LOST, message=message_id, tries=MAX_TRIES)
         for agent_id, kind, subject, content, reason in rows:

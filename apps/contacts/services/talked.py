@@ -1,4 +1,4 @@
-"""Who has talked with an agent."""
+"""Find people who talked with an agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from apps.contacts.models import ChatSession
 
 
 def who_talked(agent_id: UUID, names: Sequence[str]) -> set[str]:
-    """Return which of the names are those of people who had a conversation with an agent, casefolded. One statement."""
+    """Return the names of people who had a conversation with an agent, of those given, casefolded. One statement."""
     people = [f"{kind}:{name.casefold()}" for name in names for kind in ("user", "cli")]
     found = (
         ChatSession.objects.filter(agent_id=agent_id)
@@ -19,4 +19,4 @@ def who_talked(agent_id: UUID, names: Sequence[str]) -> set[str]:
         .filter(folded__in=people)
         .values_list("folded", flat=True)
     )
-    return {each.partition(":")[2] for each in found}
+    return {person.partition(":")[2] for person in found}

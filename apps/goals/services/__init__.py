@@ -1,1 +1,1 @@
-"""Goals as an agent, a person or a template changes them."""
+"""Services of goals and plans."""

@@ -1,6 +1,6 @@
-"""Backlogs of a tenant's agents: locked and loaded, and saved, for several agents at once.
+"""Lock, load and save the backlogs of several agents of a tenant at once.
 
-In a tenant's transaction: whoever loads a backlog has locked it until the transaction ends.
+In a tenant's transaction: a loaded backlog stays locked until the transaction ends.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from arbor.goals.rows import (
 
 log = structlog.get_logger(__name__)
 
-#: Columns that a change of the backlog may write; the others are as they were when the row was made.
+#: Columns that a change of the backlog may write; the others never change.
 _GOAL_CHANGES = (
     "id",
     "parent_id",
@@ -75,7 +75,7 @@ _INTENT_CHANGES = (
 
 
 def load_backlogs(agents: Mapping[UUID, UUID | None], *, now: datetime) -> dict[UUID, Backlog]:
-    """Lock and load the backlogs of agents, each for the heartbeat that is going to change it, or None for a person.
+    """Lock and load the backlogs of agents, each for the heartbeat that will change it, or None for a person.
 
     Three statements, however many agents there are; none for none.
     """
@@ -94,7 +94,7 @@ def lock_backlog(agent_id: UUID, *, now: datetime, heartbeat_id: UUID | None = N
 
 
 def save_backlogs(backlogs: Iterable[Backlog]) -> None:
-    """Write what changed in backlogs: at most two statements for all of them."""
+    """Save the changes of backlogs by at most two statements."""
     saved = list(backlogs)
     save_changes([backlog.changes() for backlog in saved])
     for backlog in saved:
@@ -102,12 +102,12 @@ def save_backlogs(backlogs: Iterable[Backlog]) -> None:
 
 
 def save_backlog(backlog: Backlog) -> None:
-    """Write what changed in a backlog: at most two statements."""
+    """Save the changes of a backlog by at most two statements."""
     save_backlogs([backlog])
 
 
 def save_changes(changes: Sequence[BacklogChanges]) -> None:
-    """Write changes of several backlogs by at most two statements, and log the goals that were closed."""
+    """Save changes of several backlogs by at most two statements, and log the closed goals."""
     if not any(changes):
         return
     write_values(_inserted(changes), _updated(changes))
@@ -154,7 +154,7 @@ _COLUMNS: Mapping[type[Any], tuple[str, ...]] = MappingProxyType(
 
 
 def _log_closed(closed: GoalClosed) -> None:
-    """Log a goal that ended by somebody's doing, with what it was worth."""
+    """Log a closed goal with its satisfaction."""
     signal = closed.signal
     log.info(
         "goal_closed",

@@ -1,4 +1,4 @@
-"""Goals changed one at a time: by a person, at the command line or in the console."""
+"""Change single goals, for commands and pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def move_goal(*, goal_id: UUID, to: GoalState, reason: str = "") -> Goal:
 
 @transaction.atomic
 def note_progress(*, goal_id: UUID, note: str = "", fraction: float | None = None) -> Goal:
-    """Record how a goal is going."""
+    """Record a goal's progress."""
     backlog = _backlog_of(goal_id)
     backlog.progress(goal_id, note=note, fraction=fraction)
     return _saved(backlog, goal_id)
@@ -42,7 +42,7 @@ def note_progress(*, goal_id: UUID, note: str = "", fraction: float | None = Non
 
 @transaction.atomic
 def block_goal(*, goal_id: UUID, by: str) -> Goal:
-    """Record what a goal waits for: another open goal's id, or words; empty: nothing any more."""
+    """Set a goal's blocker: another open goal's id, or words; empty: none."""
     backlog = _backlog_of(goal_id)
     backlog.block(goal_id, by)
     return _saved(backlog, goal_id)

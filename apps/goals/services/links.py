@@ -1,4 +1,4 @@
-"""What memories are to goals, written by the heartbeat that made them and read by whoever looks at a goal."""
+"""Link memories to goals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ON CONFLICT (tenant_id, goal_id, memory_id, kind) DO NOTHING
 
 
 def link_memories(links: Sequence[GoalLink]) -> None:
-    """Tie memories to goals, of however many agents of the tenant. One statement, none where there is nothing to tie."""
+    """Link memories to goals of any agents of the tenant. One statement, none without links."""
     wanted = list(dict.fromkeys(links))
     if not wanted:
         return
@@ -37,7 +37,7 @@ def link_memories(links: Sequence[GoalLink]) -> None:
 
 
 def linked_memories(goal_id: UUID) -> QuerySet[GoalMemoryLink]:
-    """Return the memories tied to a goal, latest first. One query."""
+    """Return the links of a goal to memories, latest first. One query."""
     found: QuerySet[GoalMemoryLink] = (
         GoalMemoryLink.objects.filter(goal_id=goal_id)
         .select_related("memory")

@@ -10,14 +10,14 @@ from uuid import UUID
 
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch, run
-from arbor.goals.hierarchy import Child
+from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PlanRow, StepRow
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 
-#: What the latest goals came to is what the next of their source is expected to bring.
+#: The number of latest closed goals that expected rewards are computed from.
 EXPERIENCE_SPAN = 50
 
 _LOCK_AGENTS = """
@@ -84,7 +84,7 @@ def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
     Three statements, however many agents there are.
     """
     agents = list(agent_ids)
-    # A new goal could be added beside locked ones, so whoever changes a backlog locks the agent's row first.
+    # The agent's row is locked first, because locks on goals do not prevent new ones.
     fetch(_LOCK_AGENTS, agents=agents)
     goals: dict[UUID, dict[UUID, GoalRow]] = {agent_id: {} for agent_id in agents}
     for row in run(_OPEN_GOALS, {"agents": agents, "tenant": current_tenant()}, _all_rows, binary=True):
@@ -108,7 +108,7 @@ class _Ids(dict[str, UUID]):
         return made
 
     def optional(self, text: str | None) -> UUID | None:
-        """Return the id of a text, or none."""
+        """Return the id of a text, or None."""
         return None if text is None else self[text]
 
 
@@ -231,8 +231,8 @@ def _step(ids: _Ids, plan_id: UUID, row: Sequence[Any]) -> StepRow:
     )
 
 
-def _ended(found: Iterable[tuple[str, str, int]]) -> dict[UUID, list[Child]]:
-    children: dict[UUID, list[Child]] = defaultdict(list)
+def _ended(found: Iterable[tuple[str, str, int]]) -> dict[UUID, list[ChildGoal]]:
+    children: dict[UUID, list[ChildGoal]] = defaultdict(list)
     for parent_id, state, goals in found:
-        children[UUID(parent_id)] += [Child(state=GoalState(state))] * goals
+        children[UUID(parent_id)] += [ChildGoal(state=GoalState(state))] * goals
     return children

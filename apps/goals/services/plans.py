@@ -1,4 +1,4 @@
-"""Plans made and given up by a person."""
+"""Create, start and abandon plans, for commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plans_of(goal_id: UUID) -> QuerySet[Plan]:
 
 @transaction.atomic
 def add_plan(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool = False) -> Plan:
-    """Plan an agent's open goal, or extend its active plan; a draft waits until somebody starts it."""
+    """Plan an agent's open goal, or extend its active plan; a draft waits to be started."""
     backlog = lock_backlog(agent_id, now=datetime.now(UTC))
     plan, _ = backlog.plan(goal_id, draft, as_draft=as_draft)
     return _saved(backlog, plan.id)
@@ -39,7 +39,7 @@ def start_plan(*, plan_id: UUID) -> Plan:
 
 @transaction.atomic
 def abandon_plan(*, plan_id: UUID, reason: str) -> Plan:
-    """Give a plan up, with the steps of it that are open; the agent is notified."""
+    """Abandon a plan with its open steps; the agent is notified."""
     backlog = _backlog_of(plan_id)
     backlog.abandon(plan_id, reason)
     return _saved(backlog, plan_id)

@@ -1,4 +1,4 @@
-"""What an agent sees of its goals at a heartbeat: columns of the one statement of `apps.heartbeats.services.sight`."""
+"""The columns about goals in the statement of `apps.heartbeats.services.sight` that reads a situation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from uuid import UUID
 from apps.goals.services.loading import EXPERIENCED
 from apps.tenants.statements import fetch
 
-#: Of each goal, an agent sees the last so many notes.
+#: The latest notes of each goal in a situation.
 NOTES_SHOWN = 3
 
-#: What a goal goes against: a belief, a memory or a side of the self that a relation ties to it as contradicting. Each is
+#: The belief, memory or aspect that contradicts a goal by a relation. Each is
 #: looked up by its id: joined, a table that is small when the statement is planned is read as a whole ever after.
 _CONTRADICTION = """
     SELECT against.said FROM (
@@ -32,7 +32,7 @@ _CONTRADICTION = """
     ) AS said) against
     WHERE against.said IS NOT NULL LIMIT 1
 """
-#: Whether a memory tied to a goal was on the mind within a day.
+#: Whether a memory linked to a goal was active within a day.
 _PRESENT = """
     SELECT FROM goals_goalmemorylink l
     JOIN memories_activation x ON x.tenant_id = l.tenant_id AND x.memory_id = l.memory_id
@@ -90,7 +90,7 @@ GOALS_SEEN = f"""
     s.learned::json AS learned,
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (our own statements)
-#: What the rules look at by which goals come by themselves (`arbor.goals.injection`), besides the self and the latest beats.
+#: The input of the goal rules (`arbor.goals.injection`), besides the self and the latest heartbeats.
 CIRCUMSTANCES_SEEN = """
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
         WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS standing
@@ -109,7 +109,7 @@ def goal_values() -> dict[str, Any]:
 
 
 def see_goals(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Return what agents see of their goals, by the names of the columns; nothing for one that is not there. One query."""
+    """Read the goals of agents by column names; unknown agents are left out. One query."""
     found: dict[UUID, dict[str, Any]] = {agent_id: {} for agent_id in agent_ids}
     for agent_id, *columns in fetch(_OF_AGENTS, agents=list(agent_ids), **goal_values()):
         found[agent_id] = dict(zip(_NAMES, columns, strict=True))

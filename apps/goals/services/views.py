@@ -1,4 +1,4 @@
-"""An agent's goals and plans as a heartbeat sees them, for people and programs that look at them."""
+"""Views of an agent's goals and plans, as in its situation."""
 
 from __future__ import annotations
 

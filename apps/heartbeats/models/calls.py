@@ -156,8 +156,8 @@ class DailyUsage(TenantModel):
     level = models.CharField(max_length=12, default="normal", db_default="normal")
 
     class Meta(TenantModel.Meta):
-        verbose_name = "day of usage"
-        verbose_name_plural = "days of usage"
+        verbose_name = "daily usage"
+        verbose_name_plural = "daily usage"
         ordering = ["-day"]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "day"], name="heartbeats_usage_once")

@@ -22,7 +22,8 @@ from apps.heartbeats.services.ledger import charge_failure
 from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelError, WebFailed
-from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, Usage
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
+from arbor.models.usage import Usage
 from arbor.web.calls import WEB_HANDLE
 from arbor.web.lookup import look_up
 from arbor.web.plan import Depth, plan_inquiry

@@ -15,7 +15,8 @@ from apps.tenants.statements import change
 from arbor.errors import ModelError, ModelRefused
 from arbor.heartbeat.json_text import storable
 from arbor.ids import uuid7
-from arbor.models.ports import ModelReply, Usage
+from arbor.models.ports import ModelReply
+from arbor.models.usage import Usage
 
 #: Characters of a model name in the ledger at most.
 MODEL_LENGTH = 200

@@ -40,7 +40,7 @@ class BufferItem(TenantModel):
     )
 
     class Meta(TenantModel.Meta):
-        verbose_name = "held thing"
+        verbose_name = "buffer item"
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "content_hash"], name="memories_buffer_once"),
             models.CheckConstraint(

@@ -38,7 +38,7 @@ class Cluster(TenantModel):
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "theme"
+        verbose_name = "cluster"
         indexes = [
             models.Index(fields=["tenant", "agent"], name="memories_cluster_by_agent"),
             models.Index(
@@ -61,8 +61,7 @@ class ClusterMember(TenantModel):
     added_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "member of a theme"
-        verbose_name_plural = "members of themes"
+        verbose_name = "cluster member"
         indexes = [models.Index(fields=["tenant", "memory"], name="memories_member_by_memory")]
 
     def __str__(self) -> str:
@@ -82,8 +81,8 @@ class ClusterRelation(TenantModel):
     computed_at = models.DateTimeField(auto_now=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "relation of themes"
-        verbose_name_plural = "relations of themes"
+        verbose_name = "relation of clusters"
+        verbose_name_plural = "relations of clusters"
         constraints = [
             models.CheckConstraint(
                 condition=~models.Q(source=models.F("target")), name="memories_clusterrelation_not_self"

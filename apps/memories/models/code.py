@@ -27,8 +27,7 @@ class CodeSnippet(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "piece of code"
-        verbose_name_plural = "pieces of code"
+        verbose_name = "code snippet"
         ordering = ["-created_at"]
         constraints = [
             models.UniqueConstraint(fields=["tenant", "agent", "code_hash"], name="memories_code_once")

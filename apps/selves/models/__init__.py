@@ -1,8 +1,8 @@
-"""Who an agent takes itself to be, and what it holds to be so.
+"""The self of an agent: beliefs, aspects, preferences, conduct, proposals.
 
 Nothing enters the self without review: beliefs, aspects and preferences come from an agent's birth, from a person, or
 from a proposal that the agent's own heartbeat accepted, within limits; never from maintenance. A contract of the imports
-holds it: memories and workers reach nothing that writes here, heartbeats only the proposals.
+enforces this: memories and workers import nothing that writes here, heartbeats only the proposals.
 """
 
 from apps.selves.models.beliefs import Belief, BeliefEvidence

@@ -1,4 +1,4 @@
-"""What agents hold to be so, and what speaks for it and against it."""
+"""Beliefs and their evidence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.selves.values import BeliefCategory, Standing
 
 
 class Belief(TenantModel):
-    """One thing an agent holds to be so."""
+    """A belief of an agent."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="beliefs")
@@ -22,17 +22,17 @@ class Belief(TenantModel):
     statement = models.TextField()
     #: SHA-256 of the normalised statement: an agent holds it once.
     statement_hash = models.BinaryField(max_length=32)
-    #: How sure the agent is of it, and how much it would take to change its mind; 0 to 1.
+    #: The agent's certainty, and the belief's resistance to evidence; 0 to 1.
     confidence = models.FloatField()
     stability = models.FloatField()
     status = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in Standing], default=Standing.HELD
     )
-    #: Where it comes from: `template:NAME`, `operator`.
+    #: The origin: `template:NAME`, `operator`.
     source = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
-    #: When it was last held against what happened (seed 003, 3.5).
+    #: The time of the last test against evidence (seed 003, 3.5).
     tested_at = models.DateTimeField(null=True)
 
     class Meta(TenantModel.Meta):
@@ -50,20 +50,20 @@ class Belief(TenantModel):
 
 
 class BeliefEvidence(TenantModel):
-    """A memory that speaks for a belief or against it."""
+    """A memory that supports or contradicts a belief."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     belief = TenantForeignKey(Belief, related_name="evidence")
     memory = TenantForeignKey(Memory, related_name="+")
-    #: Whether it speaks for the belief.
+    #: Whether the memory supports the belief.
     supports = models.BooleanField()
-    #: How much it says, 0 to 1.
+    #: The strength of the evidence, 0 to 1.
     strength = models.FloatField(default=1.0)
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "piece of evidence"
-        verbose_name_plural = "pieces of evidence"
+        verbose_name = "evidence"
+        verbose_name_plural = "evidence"
         constraints = [
             models.UniqueConstraint(fields=["tenant", "belief", "memory"], name="selves_evidence_once"),
             models.CheckConstraint(

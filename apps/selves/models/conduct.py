@@ -1,4 +1,4 @@
-"""What agents do not do, what acting taught them, and whom they deal with."""
+"""Boundaries, experiences and peers of agents."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from arbor.selves.boundaries import BoundaryResponse, BoundaryType
 
 
 class Boundary(TenantModel):
-    """A boundary of an agent's own: beside those that every agent has, or, under the name of one, instead of it."""
+    """A boundary of an agent's own, which overrides a default one of the same name."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="boundaries")
     name = models.CharField(max_length=60)
     description = models.TextField(blank=True)
     type = models.CharField(max_length=10, choices=[(t.value, t.value) for t in BoundaryType])
-    #: Words and phrases that call it up, on word borders: [text].
+    #: Words and phrases that match, on word borders: [text].
     patterns = models.JSONField(default=list)
-    #: Sentences; what means the same calls it up: [text], and their vectors with the model that made them.
+    #: Sentences that match by meaning: [text], and their vectors with the model that made them.
     examples = models.JSONField(default=list)
     vectors = models.JSONField(default=dict)
     response = models.CharField(max_length=10, choices=[(r.value, r.value) for r in BoundaryResponse])
@@ -54,7 +54,7 @@ class Boundary(TenantModel):
 
 
 class PeerModel(TenantModel):
-    """What an agent thinks of somebody it deals with: another agent of its tenant, or a person."""
+    """An agent's model of a peer: another agent of its tenant, or a person."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="peers")
@@ -64,7 +64,7 @@ class PeerModel(TenantModel):
     #: 0 to 1.
     competence = models.FloatField(default=0.5)
     reliability = models.FloatField(default=0.5)
-    #: What the other cares for: [text].
+    #: The peer's interests: [text].
     interests = models.JSONField(default=list)
     interactions = models.PositiveIntegerField(default=0)
     #: Interactions that went well.
@@ -81,7 +81,7 @@ class PeerModel(TenantModel):
                 condition=models.Q(successes__lte=models.F("interactions")), name="selves_peer_successes"
             ),
         ]
-        # How an agent stands with the others: what they think of it.
+        # For an agent's reputation: the models that others have of it.
         indexes = [
             models.Index(
                 fields=["tenant", "peer"], name="selves_peer_by_peer", condition=models.Q(peer__isnull=False)
@@ -93,7 +93,7 @@ class PeerModel(TenantModel):
 
 
 class Experience(TenantModel):
-    """An action, what came of it, and what it taught (seed 003, 3.4)."""
+    """An action with its outcome and lesson (seed 003, 3.4)."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="experiences")
@@ -101,7 +101,7 @@ class Experience(TenantModel):
     heartbeat_id = models.UUIDField()
     tick = models.BigIntegerField()
     action = models.CharField(max_length=40)
-    #: What was tried.
+    #: The action and its subject.
     about = models.TextField(blank=True)
     outcome = models.CharField(max_length=10)
     lesson = models.TextField(blank=True)

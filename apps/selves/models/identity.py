@@ -1,4 +1,4 @@
-"""Who agents take themselves to be, and how they like to do things."""
+"""Aspects of identities, and preferences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arbor.selves.values import AspectKind, Standing
 
 
 class IdentityAspect(TenantModel):
-    """One side of who an agent takes itself to be."""
+    """An aspect of an agent's identity."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="aspects")
@@ -21,7 +21,7 @@ class IdentityAspect(TenantModel):
     content = models.TextField()
     #: SHA-256 of the normalised content: an agent has it once.
     content_hash = models.BinaryField(max_length=32)
-    #: How much it would take to change it, 0 to 1.
+    #: The aspect's resistance to change, 0 to 1.
     stability = models.FloatField()
     status = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in Standing], default=Standing.HELD
@@ -44,7 +44,7 @@ class IdentityAspect(TenantModel):
 
 
 class Preference(TenantModel):
-    """A way an agent wants to behave."""
+    """A preference of an agent."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="preferences")

@@ -1,4 +1,4 @@
-"""Changes to agents' selves: those that wait for a decision, and those that were made."""
+"""Proposals and the self history."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ class Proposal(TenantModel):
     agent = TenantForeignKey(Agent, related_name="proposals")
     kind = models.CharField(max_length=12, choices=[(k.value, k.value) for k in ProposalKind])
     content = models.TextField()
-    #: What accepting it changes: {"aspect": kind} for identity, {"belief": id, "confidence": …} for a belief, ….
+    #: The effect of acceptance: {"aspect": kind} for identity, {"belief": id, "confidence": …} for a belief, ….
     change = models.JSONField(default=dict)
     #: 0 to 1.
     confidence = models.FloatField()
-    #: Ids of the memories it rests on.
+    #: Ids of the memories that are its evidence.
     evidence = models.JSONField(default=list)
     #: `heartbeat:ID`, `consolidation`, `operator`.
     source = models.CharField(max_length=200)
     status = models.CharField(
         max_length=8, choices=[(s.value, s.value) for s in ProposalStatus], default=ProposalStatus.PENDING
     )
-    #: How often it was put off.
+    #: The number of deferrals.
     deferrals = models.PositiveSmallIntegerField(default=0)
     reason = models.TextField(blank=True)
     #: Who decided: `heartbeat:ID`, `user:NAME`, `cli:NAME`.
@@ -62,13 +62,13 @@ class Proposal(TenantModel):
 
 
 class SelfChange(TenantModel):
-    """One change to an agent's self: what it was, what it is, who decided. Written once."""
+    """A change of an agent's self: before, after, and who decided. Written once."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
-    #: `belief`, `aspect`, `preference`, and which.
+    #: `belief`, `aspect` or `preference`, and its id.
     what = models.CharField(max_length=12)
     target_id = models.UUIDField()
     before = models.JSONField(default=dict)
@@ -78,8 +78,8 @@ class SelfChange(TenantModel):
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):
-        verbose_name = "change of self"
-        verbose_name_plural = "changes of self"
+        verbose_name = "self change"
+        verbose_name_plural = "self history"
         ordering = ["-at"]
         indexes = [models.Index(fields=["tenant", "agent", "-at"], name="selves_change_by_agent")]
 

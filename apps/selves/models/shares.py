@@ -1,4 +1,4 @@
-"""Numbers from 0 to 1, as the database promises them."""
+"""Constraints for numbers from 0 to 1."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from django.db import models
 
 
 def share(field: str) -> models.Q:
-    """Return the promise that a field holds a number from 0 to 1."""
+    """Return the constraint that a field is a number from 0 to 1."""
     return models.Q(**{f"{field}__gte": 0}) & models.Q(**{f"{field}__lte": 1})

@@ -1,1 +1,1 @@
-"""The self as its agent's birth, or a person, changes it."""
+"""Services of the self."""

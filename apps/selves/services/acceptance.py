@@ -1,4 +1,4 @@
-"""What accepting a proposal does, by its kind; `proposals` is the only door to it."""
+"""Apply accepted proposals, by kind; only `proposals` calls this module."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from arbor.selves.evidence import limited, standing
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
 
-#: What an agent took as its own matters more than a passing remark, and is trusted as its own conclusion; ours.
+#: Importance and trust of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
 TRUST = 0.8
-#: What became of a proposal to be what the agent is already.
+#: The result of a proposal that changes nothing.
 KNOWN = "that was so already"
 
 _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
@@ -42,7 +42,7 @@ _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
 
 
 def take_effect(proposal: Proposal, *, actor: str, now: datetime) -> str:
-    """Do what an accepted proposal proposes, in the open transaction; return in a few words what changed.
+    """Apply an accepted proposal in the open transaction; return the change in a few words.
 
     Raises LimitReached where the agent changes too fast, NotFound for a belief that is gone, Invalid for a change that
     says nothing.
@@ -91,7 +91,7 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
     except AlreadyExists:
         return KNOWN
     except LimitReached:
-        # What is so already changes nothing, however fast the agent has changed.
+        # A repetition changes nothing, so no limit of changes applies.
         if held.exclude(status=Standing.DROPPED).exists():
             return KNOWN
         raise

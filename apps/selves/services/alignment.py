@@ -1,4 +1,4 @@
-"""How well an agent's memories fit what it believes, read from the relations between them, and what that does to them."""
+"""Compute the alignment of memories with beliefs from their relations, and update the trust of facts by it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
 from arbor.selves.alignment import SIGNS, Influence, alignment
 
-# A relation counts from either end: that they contradict is the same for both.
+# A relation counts from either end: a contradiction is symmetric.
 _INFLUENCES = """
 SELECT e.memory_id, e.relation, e.weight, b.confidence FROM (
     SELECT source_id AS memory_id, target_id AS belief_id, relation, weight FROM memories_edge
@@ -40,12 +40,12 @@ SELECT target_id FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = 
     AND source_id = %(belief)s AND target_kind = 'memory'
 LIMIT %(most)s
 """
-#: Facts that one change of a belief recolours at most; our choice, to bound the act.
+#: The most facts whose trust one change of a belief updates.
 MOST_COLOURED = 1_000
 
 
 def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, float]:
-    """Return how well each memory fits what its agent believes, from -1 to 1; one without such relations is left out.
+    """Return each memory's alignment with beliefs, -1 to 1; memories without such relations are left out.
 
     One statement, in the tenant's transaction.
     """
@@ -64,11 +64,11 @@ def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, floa
 
 
 def colour(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
-    """Let facts be trusted by what their agent believes now; return how many are trusted differently.
+    """Update the trust of facts by the agent's present beliefs; return how many changed.
 
-    In the transaction that is open: by a person's hand or an agent's own act, never by maintenance, which decides nothing.
+    In the open transaction, by an act of a person or the agent, never by maintenance.
     """
-    # Whoever remembers the same again writes the same columns, by what was read under this lock.
+    # A repeated memory writes the same columns under this lock.
     lock_minds([agent_id])
     rows = Memory.objects.filter(agent_id=agent_id, id__in=memory_ids, type=MemoryType.SEMANTIC)
     facts = list(rows.only("tenant_id", "agent_id", "detail", "trust").order_by("id"))
@@ -78,7 +78,7 @@ def colour(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
         detail = read_detail(MemoryType.SEMANTIC, fact.detail)
         assert isinstance(detail, SemanticDetail)
         now = replace(detail, alignment=aligned.get(fact.id, 0.0))
-        # Trust that somebody gave, instead of what sources and beliefs come to, stays as it was given.
+        # Trust that was set explicitly stays.
         derived = math.isclose(fact.trust, detail.trust, abs_tol=1e-6)
         if derived and now.alignment != detail.alignment:
             Memory.objects.filter(id=fact.id).update(trust=now.trust, detail=now.to_json())
@@ -87,8 +87,8 @@ def colour(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
 
 
 def colour_tied(*, agent_id: UUID, belief_id: UUID) -> int:
-    """Let the facts that speak for a belief or against it be trusted by how it stands now; return how many changed."""
-    # First of all: what another ties to it until then is seen here, and what comes later sees how the belief stands.
+    """Update the trust of the facts related to a belief by its present status; return how many changed."""
+    # Lock first: relations committed before are read here, and later ones see the belief's new status.
     lock_minds([agent_id])
     tied = fetch(_TIED, agent=agent_id, belief=belief_id, most=MOST_COLOURED)
     return colour(agent_id=agent_id, memory_ids=[memory_id for (memory_id,) in tied])

@@ -1,4 +1,4 @@
-"""Aspects of an identity changed by a person, or by a proposal that was accepted; each change on record with what it was."""
+"""Add, revise and drop aspects of an identity; each change is recorded in the self history."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from arbor.selves.values import MAX_ASPECTS, NewAspect, Standing, check_share
 def take_aspect(
     *, agent_id: UUID, aspect: NewAspect, actor: str, proposal_id: UUID | None = None
 ) -> IdentityAspect:
-    """Make something a part of who an agent takes itself to be; what it dropped once is taken up again.
+    """Add an aspect to an agent's identity; a dropped one is held again.
 
-    Raises NotFound for the agent, AlreadyExists where it is a part already, LimitReached.
+    Raises NotFound for the agent, AlreadyExists for an aspect that it has, LimitReached.
     """
-    # The agent's row is the lock: two that take on the same at once would both find nothing.
+    # The agent's row is the lock: two concurrent additions would both find nothing.
     if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     hashed = content_hash(aspect.content)
@@ -57,7 +57,7 @@ def revise_aspect(
     status: Standing | None = None,
     reason: str = "",
 ) -> IdentityAspect:
-    """Change how firm an aspect is, or whether it is questioned. None leaves it as it is.
+    """Change an aspect's stability or status; None leaves a value unchanged.
 
     Raises NotFound, Invalid for a number that is not from 0 to 1.
     """
@@ -86,7 +86,7 @@ def revise_aspect(
 
 
 def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAspect:
-    """Take something out of who an agent takes itself to be; it is kept for the record. Raises NotFound."""
+    """Drop an aspect of an agent's identity; its row stays for the record. Raises NotFound."""
     return revise_aspect(aspect_id=aspect_id, actor=actor, status=Standing.DROPPED, reason=reason)
 
 

@@ -1,4 +1,4 @@
-"""Beliefs changed by a person, an accepted proposal or a beat's own small step: on record, and tied facts follow."""
+"""Add, revise and drop beliefs; each change is recorded, and the trust of related facts is updated."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from arbor.selves.values import MAX_BELIEFS, NewBelief, Standing, check_share
 
 @transaction.atomic
 def hold_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UUID | None = None) -> Belief:
-    """Let an agent believe something; what it dropped once is taken up again.
+    """Add a belief to an agent; a dropped one is held again.
 
     Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
     """
-    # The agent's row is the lock: two that hold the same at once would both find nothing.
+    # The agent's row is the lock: two concurrent additions would both find nothing.
     if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     hashed = content_hash(belief.statement)
@@ -60,9 +60,9 @@ def revise_belief(
     tested_at: datetime | None = None,
     proposal_id: UUID | None = None,
 ) -> Belief:
-    """Change how sure an agent is of a belief, how firm it is, or whether it is questioned. None leaves it as it is.
+    """Change a belief's confidence, stability or status; None leaves a value unchanged.
 
-    `tested_at` is when it was held against what happened. Raises NotFound, Invalid for a number that is not from 0 to 1.
+    `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a number that is not from 0 to 1.
     """
     wanted: dict[str, Any] = {"confidence": confidence, "stability": stability, "status": status}
     for name in ("confidence", "stability"):
@@ -94,7 +94,7 @@ def revise_belief(
 
 @transaction.atomic
 def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> Belief:
-    """Hold a belief to be right as it is: what spoke against it until now has been faced. Raises NotFound."""
+    """Confirm a belief unchanged: the evidence against it until now has been considered. Raises NotFound."""
     belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
     if belief is None:
         raise NotFound(f"there is no belief {belief_id} in this tenant")
@@ -105,7 +105,7 @@ def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> B
 
 
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
-    """Let an agent no longer believe something; the belief is kept for the record. Raises NotFound."""
+    """Drop a belief; its row stays for the record. Raises NotFound."""
     return revise_belief(belief_id=belief_id, actor=actor, status=Standing.DROPPED, reason=reason)
 
 

@@ -1,4 +1,4 @@
-"""The self an agent is born with."""
+"""Create the self of a new agent."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from arbor.selves.values import NewAspect, NewBelief
 
 
 def give_self(*, agent_id: UUID, beliefs: Sequence[NewBelief], aspects: Sequence[NewAspect]) -> None:
-    """Write what a new agent believes and takes itself to be, in the transaction of its creation. Two statements.
+    """Store a new agent's beliefs and aspects, in the transaction of its creation. Two statements.
 
-    What a template says twice is held once.
+    Duplicates in a template are stored once.
     """
     tenant_id = current_tenant()
     Belief.objects.bulk_create(

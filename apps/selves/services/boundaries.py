@@ -1,4 +1,4 @@
-"""Boundaries of an agent's own, by a person's hand: beside those that every agent has, or instead of one."""
+"""Add, remove and restore boundaries of an agent's own, which add to the default ones or override them."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _FIELDS = (
 
 
 def add_boundary(*, tenant_id: UUID, agent_id: UUID, boundary: NewBoundary, actor: str) -> Boundary:
-    """Give an agent a boundary, or change its own of that name; its examples are embedded first, outside transactions.
+    """Add a boundary to an agent, or replace its own of that name; its examples are embedded first, outside transactions.
 
-    While the embedder does not answer, the boundary holds by its patterns, and heartbeats embed its examples.
+    While the embedder does not answer, the boundary matches by its patterns, and heartbeats embed its examples.
     Raises NotFound for the agent, LimitReached.
     """
     vectors = _vectors(tenant_id, agent_id, list(boundary.examples))
@@ -47,12 +47,12 @@ def add_boundary(*, tenant_id: UUID, agent_id: UUID, boundary: NewBoundary, acto
 
 @transaction.atomic
 def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
-    """Take a boundary from an agent: its own is deleted, one that every agent has is switched off for it.
+    """Remove a boundary of an agent: its own is deleted, a default one is disabled.
 
-    Returns what was done. Raises NotFound.
+    Returns a description of the change. Raises NotFound.
     """
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
-    default = next((each for each in DEFAULT_BOUNDARIES if each.name == name), None)
+    default = next((boundary for boundary in DEFAULT_BOUNDARIES if boundary.name == name), None)
     if row is None and default is None:
         raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
     if default is None and row is not None:
@@ -81,24 +81,24 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
 
 @transaction.atomic
 def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
-    """Let a boundary that every agent has hold for this one again, as it is in the code. Raises NotFound."""
+    """Restore a default boundary of an agent. Raises NotFound."""
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
-    if row is None or all(each.name != name for each in DEFAULT_BOUNDARIES):
+    if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"nothing stands instead of a boundary {name!r} that every agent has")
     _put_on_record(row, actor, f"restored the boundary {name}")
     row.delete()
 
 
 def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
-    """Return the boundaries that hold for an agent. One statement."""
+    """Return the boundaries in force for an agent. One statement."""
     return in_force(DEFAULT_BOUNDARIES, _rows(agent_id))
 
 
 def crossings_of(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
-    """Return which of an agent's boundaries a text crosses; outside any transaction. Changes nothing."""
+    """Return the matches of a text with an agent's boundaries, outside any transaction."""
     with tenant_transaction(tenant_id):
         boundaries, model = boundaries_of(agent_id), model_of(agent_id)
-    texts = [*dict.fromkeys([text, *(each for boundary in boundaries for each in boundary.examples)])]
+    texts = [*dict.fromkeys([text, *(example for boundary in boundaries for example in boundary.examples)])]
     try:
         rows = embed_texts(tenant_id=tenant_id, texts=texts, model=model).tolist()
     except EmbeddingFailed:
@@ -123,7 +123,7 @@ def _vectors(tenant_id: UUID, agent_id: UUID, examples: list[str]) -> dict[str, 
 
 
 def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor: str) -> Boundary:
-    # The agent's row is the lock: two that add the same at once would both find nothing.
+    # The agent's row is the lock: two concurrent additions would both find nothing.
     if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     own = {row.name: row for row in Boundary.objects.filter(agent_id=agent_id)}

@@ -1,4 +1,4 @@
-"""What changed in a self: what it was, what it is, and who decided so."""
+"""Write the self history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.selves.models import SelfChange
 from apps.tenants.scope import current_tenant
 
-#: What can change (`SelfChange.what`).
+#: The kinds of changed parts (`SelfChange.what`).
 BELIEF = "belief"
 ASPECT = "aspect"
 PREFERENCE = "preference"
@@ -25,7 +25,7 @@ def note_change(
     decided_by: str,
     proposal_id: UUID | None = None,
 ) -> None:
-    """Write one change, in the transaction of the change itself. One statement."""
+    """Record one change, in the transaction of the change itself. One statement."""
     SelfChange.objects.create(
         tenant_id=current_tenant(),
         agent_id=agent_id,

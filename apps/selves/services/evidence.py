@@ -1,4 +1,4 @@
-"""Memories that speak for a belief or against it: noted at once, and proposed as a change that the agent decides about."""
+"""Record evidence for beliefs, and propose the changes that follow from the evidence."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from arbor.selves.evidence import limited, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
 from arbor.selves.values import Standing
 
-#: A change of confidence that is smaller is not worth a decision; ours.
+#: The least change of confidence that is proposed.
 LEAST_MOVE = 0.01
 
 
 def note_evidence(*, agent_id: UUID, tie: Tie, source: str, now: datetime | None = None) -> str:
-    """Note what a relation between a memory and a belief says of the belief; return in a few words what is proposed.
+    """Record a relation between a memory and a belief as evidence; return the proposed change in a few words.
 
-    Empty where the relation says nothing of a belief. All evidence since the belief was last tested counts; what it comes
-    to is one pending proposal, never a change by itself. Seven statements, none for other relations.
+    Empty for a relation that is no evidence. All evidence since the belief's last test counts and leads
+    to one pending proposal, never to a change by itself. Seven statements, none for other relations.
     """
     ends = {tie.source.kind: tie.source.id, tie.target.kind: tie.target.id}
     if tie.relation not in SIGNS or ends.keys() != {NodeKind.MEMORY, NodeKind.BELIEF}:

@@ -1,4 +1,4 @@
-"""What an agent did, what came of it and what that taught it, written down."""
+"""Limit the number of an agent's experiences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from apps.audit.services import record
 from apps.tenants.statements import change
 from arbor.selves.experiences import MOST_KEPT
 
-_LET_GO = """
+_DELETE_OLDEST = """
 DELETE FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id NOT IN (
     SELECT id FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
     ORDER BY tick DESC, id DESC LIMIT %(most)s
@@ -18,8 +18,8 @@ DELETE FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agen
 
 
 def let_go_of_old_ones(*, agent_id: UUID) -> int:
-    """Delete the oldest experiences beyond what an agent keeps, on record; return how many. One statement, if none."""
-    gone = change(_LET_GO, agent=agent_id, most=MOST_KEPT)
+    """Delete an agent's oldest experiences above the limit, audited; return how many. One statement, if none."""
+    gone = change(_DELETE_OLDEST, agent=agent_id, most=MOST_KEPT)
     if gone:
         record(
             action=AuditAction.TRUNCATED,

@@ -1,4 +1,4 @@
-"""An agent's inner state as it is now, for whoever looks at it. Looking changes nothing."""
+"""Read an agent's drives and mood as of now."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FROM agents_agentstate s WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent
 
 @dataclass(frozen=True, kw_only=True)
 class InnerState:
-    """What drives an agent, how it feels, and when a drive will press next, if one will."""
+    """An agent's drives and mood, and the time when the next drive becomes urgent, if any."""
 
     beats: int
     drives: Sequence[DriveView]
@@ -38,7 +38,7 @@ class InnerState:
 
 
 def read_inner_state(*, agent_id: UUID, now: datetime) -> InnerState:
-    """Return the inner state of an agent of the current tenant. One statement. Raises NotFound."""
+    """Read the inner state of an agent of the current tenant. One statement. Raises NotFound."""
     rows = fetch(_STATE, agent=agent_id)
     if not rows:
         raise NotFound(f"there is no agent {agent_id} in this tenant")

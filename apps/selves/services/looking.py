@@ -1,4 +1,4 @@
-"""One belief of an agent, looked at without a change."""
+"""Read single beliefs."""
 
 from __future__ import annotations
 

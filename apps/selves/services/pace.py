@@ -1,4 +1,4 @@
-"""How fast an agent may change itself; a person's hand is not held."""
+"""Limit how fast an agent changes its self; people are not limited."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from apps.selves.models import SelfChange
 from apps.selves.services.changes import ASPECT
 from arbor.selves.proposals import check_pace
 
-#: Decisions of an agent's own are named so, and only they are held to its pace.
+#: The prefix of an agent's own decisions, the only ones that are limited.
 HEARTBEAT = "heartbeat:"
 
 
 def keep_pace(
     *, agent_id: UUID, decided_by: str, what: str, target_id: UUID | None = None, now: datetime
 ) -> None:
-    """Raise LimitReached where an agent itself would change what it is, believes or prefers too fast. One statement.
+    """Raise LimitReached for an agent's own change of its self that is too soon. One statement.
 
-    Who it takes itself to be rests as a whole after a change; a belief or a preference, `target_id`, by itself.
+    The identity rests as a whole after a change; a belief or a preference, `target_id`, by itself.
     """
     if not decided_by.startswith(HEARTBEAT):
         return

@@ -1,4 +1,4 @@
-"""What an agent thinks of those it deals with, brought up to date by each meeting (seed 003, 3.6 and 10.3)."""
+"""Update an agent's models of its peers by meetings (seed 003, 3.6 and 10.3)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from arbor.heartbeat.reply import PeerNote, PeerOutcome
 from arbor.selves.trust import impression
 
 NAME_LENGTH = 200
-#: An agent has models of at most so many others; ours.
+#: The most peers of an agent.
 MOST_PEERS = 200
-#: Of what somebody cares for, the latest; ours.
+#: The most interests of a peer, the latest ones.
 MOST_INTERESTS = 10
 INTEREST_LENGTH = 100
 
@@ -34,18 +34,18 @@ def note_meetings(
     told: Sequence[PeerNote] = (),
     talked_with: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
 ) -> list[tuple[PeerNote, str]]:
-    """Bring the agent's models of others up to date; without meetings or notes, nothing is asked.
+    """Update the agent's models of its peers; without meetings or notes, no statement.
 
-    A meeting counts as an interaction when the agent says how it went; one that went well as a success. That somebody
-    merely wrote makes them known. `told` are notes about others than those who wrote: they count for who was met before,
-    or talked with (`talked_with` returns which of the names were, casefolded). The rest is returned with the reason why it
+    A meeting counts as an interaction when the agent reports its outcome, and as a success when it went well. A message
+    alone makes its sender known. `told` are notes about peers who did not write: they count for known peers,
+    or partners of conversations (`talked_with` returns those among names, casefolded). The rest is returned with the reason why it
     does not count. Names are the same whatever their case, and of several notes about one the first counts. Two
     statements, and one for each who was met; two more where somebody is new.
     """
     if not meetings and not told:
         return []
     known = _known(agent_id, meetings, told)
-    here = {*known, *(key for each in meetings for key in _keys(each))}
+    here = {*known, *(key for meeting in meetings for key in _keys(meeting))}
     unmet = [note.peer.strip() for note in told if note.peer.strip().casefold() not in here]
     talked = set(talked_with(unmet)) if unmet else set()
     refused = []
@@ -75,16 +75,16 @@ def note_meetings(
 
 
 def _keys(meeting: Meeting) -> list[str]:
-    """Return what somebody who was met is known by: the id of an agent, and the name, casefolded."""
-    return [each.casefold() for each in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if each]
+    """Return the keys of a peer: an agent's id, and the name, casefolded."""
+    return [key.casefold() for key in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if key]
 
 
 def _known(agent_id: UUID, meetings: Sequence[Meeting], told: Sequence[PeerNote]) -> dict[str, PeerModel]:
-    """Return the models of those who are named, by name and by the id of an agent, casefolded."""
-    names = {each.name[:NAME_LENGTH].casefold() for each in meetings} | {
+    """Return the models of named peers by name and by agent id, casefolded."""
+    names = {meeting.name[:NAME_LENGTH].casefold() for meeting in meetings} | {
         note.peer.strip().casefold() for note in told
     }
-    ids = {found for each in (*names, *(each.peer_id for each in meetings)) if (found := _uuid(each))}
+    ids = {found for text in (*names, *(meeting.peer_id for meeting in meetings)) if (found := _uuid(text))}
     rows = (
         PeerModel.objects.select_for_update(of=("self",))
         .alias(folded=Lower("name"))
@@ -108,7 +108,7 @@ def _unknown(agent_id: UUID, meeting: Meeting) -> PeerModel:
 
 
 def _forget_the_oldest(agent_id: UUID) -> None:
-    """Keep the models of so many: those go first whom the agent never dealt with, of these the longest silent; on record."""
+    """Delete the peers above the limit, audited: first those without interactions, of these the longest silent."""
     dealt = Case(When(interactions__gt=0, then=1), default=0, output_field=IntegerField())
     rows = PeerModel.objects.filter(agent_id=agent_id).order_by(
         dealt.desc(), F("last_at").desc(nulls_last=True)
@@ -116,7 +116,7 @@ def _forget_the_oldest(agent_id: UUID) -> None:
     gone = list(rows.values_list("id", "name")[MOST_PEERS:])
     if not gone:
         return
-    PeerModel.objects.filter(agent_id=agent_id, id__in=[each for each, _ in gone]).delete()
+    PeerModel.objects.filter(agent_id=agent_id, id__in=[peer_id for peer_id, _ in gone]).delete()
     record(
         action=AuditAction.TRUNCATED,
         actor="system:peers",

@@ -1,4 +1,4 @@
-"""How an agent likes to do things (seed 000, 2, "Preferences"), set by a person's hand; each change is on record."""
+"""Set and remove preferences (seed 000, 2, "Preferences"); each change is recorded."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from arbor.selves.preferences import MAX_PREFERENCES, check_preference
 def set_preference(
     *, agent_id: UUID, key: str, value: str, actor: str, source: str = "operator"
 ) -> Preference:
-    """Let an agent prefer something; what it preferred under that key before is replaced, on record.
+    """Set a preference of an agent; the earlier value of the key is recorded.
 
     Raises NotFound for the agent, Invalid, LimitReached.
     """
     key, value = check_preference(key, value)
-    # The agent's row is the lock: two that set the last free one at once would both find it free.
+    # The agent's row is the lock: two concurrent additions would both find room for the last one.
     if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     row: Preference | None = Preference.objects.filter(agent_id=agent_id, key=key).first()
@@ -41,7 +41,7 @@ def set_preference(
 
 @transaction.atomic
 def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
-    """Take a preference away; what it was is on record. Raises NotFound."""
+    """Remove a preference; its value is recorded. Raises NotFound."""
     row: Preference | None = (
         Preference.objects.select_for_update().filter(agent_id=agent_id, key=key.strip().casefold()).first()
     )

@@ -1,4 +1,4 @@
-"""What an agent has lived with for long enough to be asked whether it is a part of it: found when memory is tended."""
+"""Propose established memories, habits and clusters as parts of the self, at maintenance."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from arbor.selves.patterns import LOOKED_AT, Pattern, patterns
 from arbor.selves.proposals import PENDING_FOR, NewProposal, ProposalKind, shortened
 from arbor.selves.values import AspectKind, BeliefCategory
 
-# Seed 000, 5: what may be promoted.
+# Seed 000, 5: the conditions of a promotion.
 OLD_ENOUGH_DAYS = 3
 SURE_ENOUGH = 0.75
 RECALLED_ENOUGH = 3
 RELEVANT_ENOUGH = 0.5
-#: At one time; ours, so that a queue is not filled by one look.
+#: The most of each in one run, so that one run does not fill the queue.
 MOST_PROMOTED = 3
 MOST_PATTERNS = 2
 # The origin of seed 000: its insight detector (at least so many nodes, so many suggestions, sure to 0.5 at least), and
@@ -29,7 +29,7 @@ MOST_INSIGHTS = 5
 EDGE_OF_MIND = 0.4
 LOOKBACK_BEATS = 5
 MOST_PRECONSCIOUS = 3
-#: What consolidation proposes is so named.
+#: The source of these proposals.
 SOURCE = "consolidation"
 
 # Relevance fades as in `arbor.memory.decay`; evidence is a source of its own, or a relation to what supports it.
@@ -92,14 +92,14 @@ SELECT
 
 @dataclass(frozen=True, kw_only=True)
 class Consolidated:
-    """What a look at the self brought: proposals, and experiences that were let go."""
+    """The result of a run: proposals, and deleted experiences."""
 
     proposed: Proposed
     let_go: int = 0
 
 
 def look_for_proposals(*, agent_id: UUID) -> Consolidated:
-    """Propose what an agent has held long enough, and what it keeps doing. One statement where there is nothing.
+    """Propose an agent's established facts and its habits. One statement where there is nothing.
 
     A fact about itself is proposed as a side of who it is, another one as something to believe; what it keeps doing as a
     pattern, or as learned where it always worked; a theme that has grown large as an insight, and what came to mind by
@@ -122,8 +122,8 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
         pending_for=PENDING_FOR,
     )
     over = expire_overdue(agent_id=agent_id) if overdue else ()
-    works = {each.key: each.seen for each in patterns(worked)}
-    habits = [each for each in patterns(actions) if each.key not in known][:MOST_PATTERNS]
+    works = {pattern.key: pattern.seen for pattern in patterns(worked)}
+    habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
     proposals = [_promotion(memory) for memory in memories]
     proposals += [_habit(habit, always_worked=works.get(habit.key, 0) >= habit.seen) for habit in habits]
     proposals += [_insight(theme) for theme in themes]
@@ -134,7 +134,7 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
 
 
 def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
-    """Return what the agent keeps doing: where it worked every time, as something it has learned to do."""
+    """Propose a habit as a pattern, or as a skill where it always succeeded."""
     steps = ", then ".join(action.replace("_", " ") for action in habit.actions)
     return NewProposal(
         kind=ProposalKind.LEARNING if always_worked else ProposalKind.PATTERN,

@@ -1,6 +1,6 @@
-"""Proposals: made by a heartbeat or by consolidation, decided by a later heartbeat or by a person. The door to the self.
+"""Create proposals, and decide about them; the only way to change the self.
 
-Nothing but this changes what an agent is or believes, except its birth and a person's own hand.
+Heartbeats and consolidation propose, later heartbeats or people decide. Other changes are made by creation and by people.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ORDER BY created_at DESC
 
 @dataclass(frozen=True, kw_only=True)
 class Proposed:
-    """What became of proposals: those that are new, those that were pending already, and those that had to go."""
+    """The result of proposing: new, already pending and evicted proposals."""
 
     made: tuple[Proposal, ...] = ()
     known: tuple[Proposal, ...] = ()
@@ -73,14 +73,14 @@ class Proposed:
 
 
 def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
-    """Put proposals into an agent's queue; what is pending already stays one, and a full queue lets its weakest go.
+    """Add proposals to an agent's queue; duplicates are dropped, and a full queue evicts its weakest.
 
-    A proposal about a belief takes the place of the pending one about the same belief. In the open transaction, three
+    A proposal about a belief replaces the pending one about the same belief. In the open transaction, three
     statements, one more for each that expires or is replaced. Raises NotFound for the agent.
     """
     if not proposals:
         return Proposed()
-    # The agent's row is the lock: two that propose the same at once would both find nothing.
+    # The agent's row is the lock: two concurrent proposals would both find nothing.
     if not fetch(_LOCK_AGENT, agent=agent_id):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     pending = [Proposal.from_db(APP, _COLUMNS, row) for row in fetch(_PENDING, agent=agent_id)]
@@ -100,28 +100,32 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
         row = _row(agent_id, new)
         pending.append(row)
         made.append(row)
-    # One that this very call made and let go again was never there.
-    gone = {each.id for each in expired}
-    fresh = [each for each in made if each.id not in gone]
+    # A proposal that this very call made and evicted again was never stored.
+    gone = {proposal.id for proposal in expired}
+    fresh = [proposal for proposal in made if proposal.id not in gone]
     insert_rows(fresh)
-    for each in expired:
-        if each not in made:
+    for proposal in expired:
+        if proposal not in made:
             _close(
-                each, ProposalStatus.EXPIRED, by="queue", reason="the queue was full", now=datetime.now(UTC)
+                proposal,
+                ProposalStatus.EXPIRED,
+                by="queue",
+                reason="the queue was full",
+                now=datetime.now(UTC),
             )
     return Proposed(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
 
 
 @transaction.atomic
 def expire_overdue(*, agent_id: UUID) -> tuple[Proposal, ...]:
-    """Let the proposals go that nobody has decided about for 30 days; return them."""
+    """Expire the proposals that are pending for 30 days; return them."""
     now = datetime.now(UTC)
     rows = Proposal.objects.select_for_update().filter(
         agent_id=agent_id, status=ProposalStatus.PENDING, created_at__lt=now - PENDING_FOR
     )
     why = f"pending for {PENDING_FOR.days} days"
     return tuple(
-        _close(each, ProposalStatus.EXPIRED, by="consolidation", reason=why, now=now) for each in rows
+        _close(proposal, ProposalStatus.EXPIRED, by="consolidation", reason=why, now=now) for proposal in rows
     )
 
 
@@ -134,7 +138,7 @@ def accept(
     reason: str = "",
     now: datetime | None = None,
 ) -> Proposal:
-    """Let what is proposed become part of the self; accepted again, nothing happens.
+    """Accept a proposal and apply it; accepted again, nothing happens.
 
     `decided_by` is `heartbeat:ID`, `user:NAME` or `cli:NAME`; an agent decides about its own alone, and within its pace.
     Raises NotFound, TransitionIllegal for one that was rejected or has expired, LimitReached.
@@ -158,12 +162,12 @@ def reject(
     reason: str = "",
     now: datetime | None = None,
 ) -> Proposal:
-    """Let what is proposed not become part of the self; why is kept. Raises NotFound, TransitionIllegal."""
+    """Reject a proposal, with a reason. Raises NotFound, TransitionIllegal."""
     now = now or datetime.now(UTC)
     proposal = _find(proposal_id, agent_id)
     transition(ProposalStatus(proposal.status), ProposalStatus.REJECTED)
     if proposal.kind == ProposalKind.BELIEF and "belief" in proposal.change:
-        # The belief was held against what happened, and stands.
+        # The belief was tested, and stays.
         Belief.objects.filter(id=proposal.change["belief"], agent_id=proposal.agent_id).update(tested_at=now)
     return _close(proposal, ProposalStatus.REJECTED, by=decided_by, reason=reason, now=now)
 
@@ -177,9 +181,9 @@ def defer(
     reason: str = "",
     now: datetime | None = None,
 ) -> Proposal:
-    """Put a decision off; at the fifth time the proposal expires. Raises NotFound, TransitionIllegal."""
+    """Defer a decision; at the fifth time the proposal expires. Raises NotFound, TransitionIllegal."""
     proposal = _find(proposal_id, agent_id)
-    # Only what may still be decided can be put off.
+    # Only a pending proposal can be deferred.
     transition(ProposalStatus(proposal.status), ProposalStatus.EXPIRED)
     proposal.deferrals += 1
     if proposal.deferrals >= MAX_DEFERRALS:
@@ -203,7 +207,7 @@ def revise_belief(
     reason: str = "",
     now: datetime | None = None,
 ) -> Belief:
-    """Let an agent's own heartbeat revise what it believes: by one step at most, or put it in doubt or hold it again.
+    """Revise a belief by the agent's own heartbeat: by one step at most, or doubt it or hold it again.
 
     Without a status, one follows from the confidence. Raises NotFound for a belief that is not the agent's, Invalid for
     a step that is too large and for dropping a belief: that is a person's act, or takes a proposal; LimitReached for
@@ -238,7 +242,7 @@ def revise_belief(
 
 
 def keep_belief(*, agent_id: UUID, belief_id: UUID, decided_by: str, reason: str, now: datetime) -> Belief:
-    """Let an agent's own heartbeat hold a belief as it is: it has faced what speaks against it. Raises NotFound."""
+    """Confirm a belief by the agent's own heartbeat, which has considered the evidence against it. Raises NotFound."""
     held = belief_of(agent_id=agent_id, belief_id=belief_id)
     return beliefs.keep_belief(belief_id=held.id, actor=decided_by, reason=reason, now=now)
 
@@ -262,7 +266,7 @@ def _row(agent_id: UUID, new: NewProposal) -> Proposal:
         content=new.content,
         change=dict(new.change),
         confidence=new.confidence,
-        evidence=[str(each) for each in new.evidence],
+        evidence=[str(memory_id) for memory_id in new.evidence],
         source=new.source,
         created_at=datetime.now(UTC),
     )
@@ -272,13 +276,13 @@ def _about_same_belief(new: NewProposal, pending: Sequence[Proposal]) -> Proposa
     belief = new.change.get("belief")
     if belief is None:
         return None
-    return next((each for each in pending if each.change.get("belief") == belief), None)
+    return next((proposal for proposal in pending if proposal.change.get("belief") == belief), None)
 
 
 def _renew(proposal: Proposal, new: NewProposal) -> Proposal:
     proposal.content, proposal.change = new.content, dict(new.change)
     proposal.confidence, proposal.source = new.confidence, new.source
-    proposal.evidence = [str(each) for each in new.evidence]
+    proposal.evidence = [str(memory_id) for memory_id in new.evidence]
     if not proposal._state.adding:
         proposal.save(update_fields=["content", "change", "confidence", "source", "evidence"])
     return proposal

@@ -1,4 +1,4 @@
-"""How a memory rings with who its agent takes itself to be, read from the relations between them."""
+"""Compute the resonance of memories with the agent's identity from their relations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ORDER BY e.weight * a.stability DESC, a.id, e.relation
 
 @dataclass(frozen=True, kw_only=True)
 class Ringing:
-    """An aspect that a memory has to do with, and what that adds to the memory's resonance, -1 to 1."""
+    """An aspect related to a memory, and its share of the memory's resonance, -1 to 1."""
 
     aspect_id: UUID
     content: str
@@ -38,23 +38,23 @@ class Ringing:
 
 @dataclass(frozen=True, kw_only=True)
 class Resonance:
-    """How a memory rings with an identity, -1 to 1, and by which aspects, the strongest first."""
+    """A memory's resonance with an identity, -1 to 1, and its aspects, the strongest first."""
 
     score: float
     aspects: tuple[Ringing, ...]
 
 
 def resonance_of(*, agent_id: UUID, memory_id: UUID) -> Resonance:
-    """Return how a memory rings with the aspects that its agent holds. One statement, in the tenant's transaction.
+    """Compute a memory's resonance with its agent's aspects. One statement, in the tenant's transaction.
 
-    Nothing rings for a memory without such relations, or of another agent.
+    Empty for a memory without such relations, or of another agent.
     """
     rows = fetch(_BEARINGS, agent=agent_id, memory=memory_id)
     bearings = [Bearing(Relation(relation), weight, stability) for _, _, relation, weight, stability in rows]
     return Resonance(
         score=resonance(bearings),
         aspects=tuple(
-            Ringing(aspect_id=row[0], content=row[1], relation=each.relation, share=each.share)
-            for row, each in zip(rows, bearings, strict=True)
+            Ringing(aspect_id=row[0], content=row[1], relation=bearing.relation, share=bearing.share)
+            for row, bearing in zip(rows, bearings, strict=True)
         ),
     )

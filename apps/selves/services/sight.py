@@ -1,10 +1,10 @@
-"""What an agent sees of itself at a heartbeat: columns of the one statement of `apps.heartbeats.services.sight`."""
+"""The columns about the self in the statement of `apps.heartbeats.services.sight` that reads a situation."""
 
 from __future__ import annotations
 
 from typing import Any
 
-#: Of who it is and what it believes, the firmest: our choice, for every beat's prompt carries them.
+#: The most aspects and beliefs in a situation, the most stable first: each prompt contains them.
 ASPECTS_SHOWN = 6
 BELIEFS_SHOWN = 8
 #: The origin of seed 000 shows five proposals; the others are ours.
@@ -12,7 +12,7 @@ PROPOSALS_SHOWN = 5
 PREFERENCES_SHOWN = 12
 PEERS_SHOWN = 5
 CONTRADICTIONS_SHOWN = 3
-#: Lessons shown, out of so many of the latest experiences.
+#: Lessons shown, and the latest experiences that they are chosen from.
 EXPERIENCES_SHOWN = 5
 EXPERIENCES_LOOKED_AT = 40
 

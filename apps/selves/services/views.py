@@ -1,4 +1,4 @@
-"""An agent's self as a heartbeat sees it: from the columns of `sight` to the parts of a situation."""
+"""Convert the columns of `sight` into the situation's parts about the self."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from arbor.selves.trust import trust
 
 
 def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
-    """Return the situation's fields about the self, by name, from what `see` read."""
+    """Return the situation's fields about the self by name, from the columns that `see` read."""
     drives = in_touch(read_drives(seen["drives"], now), seen["last_user_contact_at"])
     levels = {drive: drives.level(drive, now) for drive in Drive}
     mood = read_mood(seen["mood"], baseline=baseline_of([seen["tone"] or ""]), now=now)
@@ -37,16 +37,16 @@ def view_self(seen: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
             CapabilityView(action=action, attempts=attempts, successes=successes)
             for action, (attempts, successes) in sorted((seen["learned"] or {}).items())
         ],
-        "contradictions": [ContradictionView.model_validate(each) for each in seen["contradictions"]],
-        "proposals": [ProposalView.model_validate(each) for each in seen["proposals"]],
-        "preferences": [PreferenceView.model_validate(each) for each in seen["preferences"]],
-        "experiences": [ExperienceView.model_validate(each) for each in seen["experiences"]],
-        "peers": [_peer(each, seen) for each in seen["peers"]],
+        "contradictions": [ContradictionView.model_validate(row) for row in seen["contradictions"]],
+        "proposals": [ProposalView.model_validate(row) for row in seen["proposals"]],
+        "preferences": [PreferenceView.model_validate(row) for row in seen["preferences"]],
+        "experiences": [ExperienceView.model_validate(row) for row in seen["experiences"]],
+        "peers": [_peer(row, seen) for row in seen["peers"]],
     }
 
 
 def _peer(row: Mapping[str, Any], seen: Mapping[str, Any]) -> PeerView:
-    heard = {each["kind"] for each in seen["percepts"]}
+    heard = {percept["kind"] for percept in seen["percepts"]}
     return PeerView(
         name=row["name"],
         present=row["present"]

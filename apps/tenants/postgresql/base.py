@@ -1,4 +1,4 @@
-"""PostgreSQL for Django, with each transaction told for which tenant it runs."""
+"""Django's PostgreSQL backend with the current tenant set in each transaction."""
 
 from __future__ import annotations
 

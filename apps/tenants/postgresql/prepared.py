@@ -19,7 +19,7 @@ from psycopg.pq import ConnStatus, ExecStatus, Format
 type _Key = tuple[str, tuple[int, ...]]
 
 
-class Column(NamedTuple):
+class ResultColumn(NamedTuple):
     """A column of a result, as far as our readers need it."""
 
     name: str
@@ -79,9 +79,9 @@ class Statements:
         return row
 
     @property
-    def description(self) -> Sequence[Column]:
+    def description(self) -> Sequence[ResultColumn]:
         """The columns of the last statement."""
-        return [Column(self._result.fname(place).decode()) for place in range(self._result.nfields)]
+        return [ResultColumn(self._result.fname(place).decode()) for place in range(self._result.nfields)]
 
     @property
     def rowcount(self) -> int:

@@ -89,7 +89,7 @@ def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
         ),
         "themes": [
             {"id": theme.cluster_id, "name": theme.cluster.name, "strength": theme.strength}
-            for theme in page.themes
+            for theme in page.clusters
         ],
         "concepts": [
             {"id": concept.concept_id, "name": concept.concept.name, "strength": concept.strength}

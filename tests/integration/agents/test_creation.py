@@ -61,7 +61,9 @@ def test_a_new_agent_has_everything_its_template_gives_it(make: Make, tenant: Te
         assert agent.status == AgentStatus.CREATED
         assert (agent.template_name, agent.template_version) == ("Monitor", spec.version)
         assert agent.allowed_actions == list(spec.actions)
-        assert [each["text"] for each in state.working_memory["thoughts"]] == list(spec.initial_thoughts)
+        assert [thought["text"] for thought in state.working_memory["thoughts"]] == list(
+            spec.initial_thoughts
+        )
         assert state.working_memory["curiosity"] == list(spec.initial_interests)
         assert state.working_memory["agent_id"] == str(state.agent_id)
         assert state.working_memory["name"] == state.agent.name

@@ -62,7 +62,7 @@ def calls_of(agent: Agent) -> list[ExternalCall]:
 def prompt_of(agent: Agent) -> dict[str, str]:
     """Return the sections of the agent's latest prompt, by name."""
     sections: list[dict[str, Any]] = calls_of(agent)[-1].sections
-    return {each["name"]: each["text"] for each in sections}
+    return {section["name"]: section["text"] for section in sections}
 
 
 type Script = Callable[..., ScriptedModel]

@@ -83,11 +83,11 @@ def test_what_is_said_while_a_beat_is_under_way_moves_the_mood_as_well_as_the_be
     fleet.step()  # it waits for its model now
     talk(BOMB)
     fleet.run()
-    happened = [DELTAS[each] for each in (Event.CONTACT, Event.BOUNDARY, Event.REST)]
+    happened = [DELTAS[event] for event in (Event.CONTACT, Event.BOUNDARY, Event.REST)]
     after = mood_now(agent)
     assert beats_of(agent)[-1].status == HeartbeatStatus.DONE
-    assert after.valence - before.valence == pytest.approx(sum(each.valence for each in happened), abs=0.02)
-    assert after.arousal - before.arousal == pytest.approx(sum(each.arousal for each in happened), abs=0.02)
+    assert after.valence - before.valence == pytest.approx(sum(delta.valence for delta in happened), abs=0.02)
+    assert after.arousal - before.arousal == pytest.approx(sum(delta.arousal for delta in happened), abs=0.02)
 
 
 def test_a_boundary_is_on_record_also_where_there_is_no_answer(

@@ -245,7 +245,7 @@ def test_thoughts_are_those_of_heartbeats_and_conversations(
     with tenant_transaction(agent.tenant_id):
         found = thoughts_of(agent_id=agent.id)
 
-    assert [(each.origin, each.text) for each in found] == [
+    assert [(snippet.origin, snippet.text) for snippet in found] == [
         ("chat", "Nora is kind."),
         ("heartbeat", "All is well."),
     ]
@@ -273,7 +273,7 @@ def test_a_working_memory_is_rebuilt_from_what_is_on_record(
 
         stored = AgentState.objects.get(agent_id=agent.id).working_memory
     assert (made.beats, made.turns) == (1, 1)
-    assert [each["text"] for each in stored["thoughts"]] == ["All is well.", "Nora is kind."]
+    assert [thought["text"] for thought in stored["thoughts"]] == ["All is well.", "Nora is kind."]
     assert (stored["concerns"], stored["curiosity"]) == (["the gauge"], ["why?"])
     assert (stored["current_human"], stored["name"], stored["talked"]) == ("nora", "Ada", 1)
 
@@ -299,8 +299,8 @@ def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
 
     assert open_ones
     assert made.after.curiosity == [*open_ones, "why?"] == made.before.curiosity
-    assert [each.text for each in made.after.thoughts] == [
-        *(each["text"] for each in first["thoughts"]),
+    assert [thought.text for thought in made.after.thoughts] == [
+        *(thought["text"] for thought in first["thoughts"]),
         "All is well.",
     ]
     assert (again.after.curiosity, again.after.thoughts) == (made.after.curiosity, made.after.thoughts)

@@ -43,12 +43,12 @@ def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scri
         memories = list(
             Memory.objects.filter(agent_id=agent.id, session=f"chat:{asked.session_id}").order_by("position")
         )
-        assert [(each.role, each.content) for each in memories] == [
+        assert [(memory.role, memory.content) for memory in memories] == [
             ("user", "How do I compute the tide for the Heron?"),
             ("agent", answer.content),
         ]
         assert memories[0].episode_id == memories[1].episode_id is not None
-        assert all(each.embedding is not None for each in memories)
+        assert all(memory.embedding is not None for memory in memories)
         state = AgentState.objects.get(agent_id=agent.id)
         assert state.working_memory["thoughts"][-1]["text"] == "She wants the tide."
         assert state.working_memory["current_human"] == "nora"
@@ -100,7 +100,7 @@ def test_a_failed_call_leaves_what_was_said_and_why_there_is_no_answer(
     with tenant_transaction(agent.tenant_id):
         asked = ChatMessage.objects.get(speaker=Speaker.USER)
         memories = Memory.objects.filter(agent_id=agent.id, session=f"chat:{asked.session_id}")
-        assert [each.role for each in memories] == ["user"]
+        assert [memory.role for memory in memories] == ["user"]
         assert failed_errands() == [], "it is no errand of maintenance"
 
 
@@ -260,7 +260,7 @@ def test_of_a_turn_that_the_reflex_policy_answers_only_what_the_person_said_is_r
 
     with tenant_transaction(known.tenant_id):
         memories = Memory.objects.filter(agent_id=known.id, session__startswith="chat:")
-        assert {each.role for each in memories} == {"user"}
+        assert {memory.role for memory in memories} == {"user"}
     assert quoted.count("No language model is in use here") == 1
 
 
@@ -300,7 +300,7 @@ def test_a_flag_of_the_agents_own_is_noted_and_lets_the_answer_go(
     answer = talk("How is it going?")
 
     assert answer.content == "The budget is spent."
-    assert [(each["name"], each["withheld"]) for each in answer.detail["boundaries"]] == [("money", False)]
+    assert [(match["name"], match["withheld"]) for match in answer.detail["boundaries"]] == [("money", False)]
 
 
 @pytest.mark.parametrize("text", ["", "   ", "a\0b", "x" * 8_001, "\ud800"])

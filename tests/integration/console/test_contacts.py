@@ -128,7 +128,7 @@ def test_a_failed_message_is_tried_again_or_withdrawn_on_record(operator: Client
     assert "Try again" in text_of(operator, page_of(failed))
     with captured() as told:
         act(operator, failed, "retry")
-    assert [each.task for each in told] == [Task.DELIVER]
+    assert [hint.task for hint in told] == [Task.DELIVER]
     assert now(failed).status == DeliveryStatus.PENDING
     act(operator, failed, "cancel")
     assert now(failed).status == DeliveryStatus.CANCELLED
@@ -178,8 +178,8 @@ def test_an_operator_adds_a_webhook_and_sees_its_secret_once(operator: Client, w
     with tenant_transaction(world.tenant.id):
         channel = Channel.objects.get(name="ops")
     with CaptureQueriesContext(connection) as queries:
-        for each in (reverse("admin:contacts_channel_changelist"), page_of(channel)):
-            assert secret not in text_of(operator, each)
+        for address in (reverse("admin:contacts_channel_changelist"), page_of(channel)):
+            assert secret not in text_of(operator, address)
     assert not [query for query in queries.captured_queries if "sealed_secret" in query["sql"]]
     assert "there is a channel &#x27;ops&#x27; already" in operator.post(page, data).content.decode()
     wrong = operator.post(page, {**data, "name": "x", "target": "http://example.org"})
@@ -192,9 +192,9 @@ def test_of_a_webhooks_url_pages_show_the_place_alone(operator: Client, world: W
         channel = ChannelFactory.create(tenant_id=world.tenant.id, agent=None, name="hook", target=secret)
     message = written(world, channel=channel, kind="webhook", target=secret, status="pending", sent_at=None)
     mail = written(world, kind="email", target="ann@example.org", status="pending", sent_at=None)
-    lists = [reverse(f"admin:contacts_{each}_changelist") for each in ("channel", "outboxmessage")]
-    for each in [*lists, page_of(channel), page_of(message)]:
-        shown = text_of(operator, each)
+    lists = [reverse(f"admin:contacts_{kind}_changelist") for kind in ("channel", "outboxmessage")]
+    for address in [*lists, page_of(channel), page_of(message)]:
+        shown = text_of(operator, address)
         assert "https://example.org/…" in shown
         assert "s3cret" not in shown
     assert "ann@example.org" in text_of(operator, page_of(mail))

@@ -44,7 +44,7 @@ def test_a_relation_of_the_graph_is_marked() -> None:
     )
 )
 def test_every_neighbor_is_inside_and_none_covers_another(neighbors: list[Neighbor]) -> None:
-    star = draw_neighborhood(sorted(neighbors, key=lambda each: -each.weight))
+    star = draw_neighborhood(sorted(neighbors, key=lambda neighbor: -neighbor.weight))
     if star is None:
         assert not neighbors
         return

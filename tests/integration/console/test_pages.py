@@ -116,7 +116,7 @@ def test_what_somebody_else_wrote_is_never_run(viewer: Client, tenant: Tenant) -
         watch = _Watch()
         watch.feed(text)
         assert len(watch.run) > 10, page
-        assert not [each for each in watch.run if "alert" in each], page
+        assert not [statement for statement in watch.run if "alert" in statement], page
         assert "14' on" not in text, page
     for page in (world.agents_page, page_of(world.beat)):
         assert "&lt;script&gt;alert(1)" in viewer.get(page).content.decode()
@@ -264,7 +264,7 @@ def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, pa
 def test_the_forms_that_add_are_the_consoles_own(owner: Client) -> None:
     for page, template in (("agents_agent", "agent_new"), ("contacts_channel", "channel_new")):
         response = owner.get(reverse(f"admin:{page}_add"))
-        assert f"console/{template}.html" in [each.name for each in response.templates]
+        assert f"console/{template}.html" in [used.name for used in response.templates]
 
 
 def test_no_form_changes_a_row(owner: Client, world: World) -> None:

@@ -125,9 +125,9 @@ def test_a_member_of_two_tenants_chooses(both: Client, world: World, other_world
 
 
 def test_the_role_is_the_one_of_the_chosen_tenant(both: Client, world: World, other_world: World) -> None:
-    assert "Beat now" in both.get(page_of(world.agent)).content.decode()
+    assert "Run now" in both.get(page_of(world.agent)).content.decode()
     choose(both, other_world.tenant)
-    assert "Beat now" not in both.get(page_of(other_world.agent)).content.decode()
+    assert "Run now" not in both.get(page_of(other_world.agent)).content.decode()
     assert both.post(other_world.act, {"act": "pause"}).status_code == 403
 
 
@@ -227,7 +227,7 @@ def test_a_visitor_looks_and_does_not_touch(root: Client, world: World, other_wo
     visit(root, world.tenant)
     page = root.get(world.agents_page).content.decode()
     assert "You are looking into Acme as a viewer." in page
-    assert "Beat now" not in page
+    assert "Run now" not in page
     assert root.post(world.act, {"act": "pause"}).status_code == 403
     assert root.get(page_of(other_world.agent), follow=True).redirect_chain == [(INDEX, 302)]
 

@@ -35,9 +35,9 @@ def test_an_agents_own_channels_go_before_its_tenants(agent: Agent, tenant: Tena
     other = make_agent(tenant, "Vega")
     open_channel(agent, ChannelKind.EMAIL, "ada@example.org", agent_id=agent.id)
     open_channel(agent, ChannelKind.INBOX, "", agent_id=agent.id, name="inbox, too")
-    assert {(each.kind, each.target) for each in say(agent)} == {("email", "ada@example.org"), ("inbox", "")}
-    assert [each.target for each in say(other)] == ["all@example.org"]
-    assert [each.kind for each in say(agent, audience=Audience.PUBLIC)] == ["inbox"]
+    assert {(row.kind, row.target) for row in say(agent)} == {("email", "ada@example.org"), ("inbox", "")}
+    assert [row.target for row in say(other)] == ["all@example.org"]
+    assert [row.kind for row in say(agent, audience=Audience.PUBLIC)] == ["inbox"]
 
 
 def test_a_platform_is_the_name_of_a_channel(agent: Agent) -> None:
@@ -54,7 +54,7 @@ def test_agents_that_are_named_in_public_hear_it_once_and_beat_soon(
 ) -> None:
     peer, stranger = make_agent(tenant, "Old Tom"), make_agent(other_tenant, "Vega")
     rows = say(agent, "@old tom, @Ada and @Vega: the river froze.", audience=Audience.PUBLIC)
-    assert [(each.kind, each.target) for each in rows] == [("inbox", ""), ("peer", str(peer.id))]
+    assert [(row.kind, row.target) for row in rows] == [("inbox", ""), ("peer", str(peer.id))]
     messages *= 2
     assert work(messages) == [True, False]
     with tenant_transaction(tenant.id):
@@ -71,4 +71,4 @@ def test_agents_that_are_named_in_public_hear_it_once_and_beat_soon(
 
 def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[Message]) -> None:
     make_agent(tenant, "Vega")
-    assert [each.kind for each in say(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]
+    assert [row.kind for row in say(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]

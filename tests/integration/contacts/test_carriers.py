@@ -77,9 +77,9 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
     assert sweep_outbox().told == 1
     work(messages)
     assert as_it_stands(message).status == DeliveryStatus.SENT
-    assert len({each.headers["Idempotency-Key"] for each in web.requests}) == 1
+    assert len({request.headers["Idempotency-Key"] for request in web.requests}) == 1
     # A redirect is not followed: it would carry the message to whom nobody chose.
-    assert {each.path for each in web.requests} == {"/"}
+    assert {request.path for request in web.requests} == {"/"}
 
 
 def test_a_receiver_that_is_gone_is_not_tried_again(
@@ -125,9 +125,9 @@ def test_what_is_secret_in_a_webhooks_url_stands_in_no_error_percept_or_audit(
         (percept,) = Percept.objects.filter(agent_id=agent.id)
         acts = list(AuditEvent.objects.filter(detail__channel="hook"))
     assert web.url in (error := as_it_stands(message).last_error)
-    assert [each.detail["target"] for each in acts] == [f"{web.url}/…"] * 3
+    assert [act.detail["target"] for act in acts] == [f"{web.url}/…"] * 3
     assert "s3cret" not in " ".join(
-        [error, percept.content, *(str(each.detail) + each.message for each in acts)]
+        [error, percept.content, *(str(act.detail) + act.message for act in acts)]
     )
 
 

@@ -101,7 +101,7 @@ def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
     let_time_pass(message)
     sweep_outbox()
     work(messages)
-    assert [each.key for each in carrier.carried] == [message.idempotency_key] * 2
+    assert [carried.key for carried in carrier.carried] == [message.idempotency_key] * 2
     assert as_it_stands(message).status == DeliveryStatus.SENT
 
 
@@ -242,7 +242,7 @@ def test_a_fault_in_a_carrier_is_a_try_that_failed_and_what_it_says_is_shown_to_
     work(messages)
     stands = as_it_stands(message)
     assert (stands.status, stands.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
-    (logged,) = (each.msg for each in caplog.records if each.levelname == "ERROR")
+    (logged,) = (record.msg for record in caplog.records if record.levelname == "ERROR")
     assert logged["event"] == "carrier_fault"
     written = structlog.processors.format_exc_info(None, "", logged)["exception"]
     assert "raise error" in written, "where it came from is shown"
@@ -312,7 +312,7 @@ def test_the_same_decision_carried_out_twice_is_one_message(
     say(agent, heartbeat_id=beat, index=1)
     work(messages)
     assert len(carrier.carried) == 2
-    assert len({each.key for each in carrier.carried}) == 2
+    assert len({request.key for request in carrier.carried}) == 2
 
 
 def test_another_tenants_hint_finds_nothing(

@@ -29,7 +29,7 @@ from apps.goals.services.sight import see_goals
 from apps.heartbeats.models import HeartbeatStatus, Percept, PerceptKind
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.goals.hierarchy import Child
+from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import STALE_LOCK, IntentStatus
 from arbor.goals.plans import GoalLink, LinkKind, PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.goals.requests import NewGoalRequest
@@ -251,7 +251,7 @@ def test_what_has_ended_is_counted_by_goal_and_by_agent(agents: list[UUID]) -> N
             ended = GoalFactory(agent_id=agent_id, parent=top, state=state, source=GoalSource.SOCIAL)
             SatisfactionFactory(agent_id=agent_id, goal=ended, reward_actual=len(states) / 4)
     rows = lock_rows(agents)
-    completed, abandoned = Child(state=GoalState.COMPLETED), Child(state=GoalState.ABANDONED)
+    completed, abandoned = ChildGoal(state=GoalState.COMPLETED), ChildGoal(state=GoalState.ABANDONED)
     ((of_first,), (of_second,)) = (rows[agent_id].ended_children.values() for agent_id in (first, second))
     assert sorted(child.state for child in of_first) == ["abandoned", "completed", "completed"]
     assert of_second == [abandoned]

@@ -39,7 +39,8 @@ from arbor.heartbeat.rhythm import NextBeat, next_beat
 from arbor.heartbeat.steps import opening
 from arbor.heartbeat.steps.goal_changes import Changes
 from arbor.heartbeat.usage import renewed_at
-from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
+from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
+from arbor.models.usage import Usage
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 

@@ -30,7 +30,8 @@ from arbor.errors import ModelRefused, ModelUnavailable
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.errand_replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
-from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel, Usage
+from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
+from arbor.models.usage import Usage
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.tending import (
     TALK,

@@ -89,7 +89,7 @@ def test_what_says_the_same_is_proposed_once(agent: Agent) -> None:
     proposal = one(agent)
     again = propose(agent_id=agent.id, proposals=[new("I am patient!"), new("Storms please me.")])
     assert again.known == (proposal,)
-    assert [each.content for each in again.made] == ["Storms please me."]
+    assert [proposal.content for proposal in again.made] == ["Storms please me."]
 
 
 def test_a_full_queue_lets_its_weakest_go_and_lists_it(agent: Agent) -> None:

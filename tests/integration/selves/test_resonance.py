@@ -34,7 +34,7 @@ def test_a_memory_rings_with_the_aspects_that_are_held(agent: Agent) -> None:
         )
         memory = MemoryFactory(agent=agent)
         of = Node(NodeKind.MEMORY, memory.id)
-        ends = [Node(NodeKind.ASPECT, each.id) for each in (kind, steady, dropped)]
+        ends = [Node(NodeKind.ASPECT, aspect.id) for aspect in (kind, steady, dropped)]
         relate(agent_id=agent.id, source=of, target=ends[0], relation=Relation.SUPPORTS, weight=0.5)
         relate(agent_id=agent.id, source=ends[1], target=of, relation=Relation.CONTRADICTS)
         relate(agent_id=agent.id, source=of, target=ends[2], relation=Relation.SUPPORTS)
@@ -42,7 +42,7 @@ def test_a_memory_rings_with_the_aspects_that_are_held(agent: Agent) -> None:
         rings = resonance_of(agent_id=agent.id, memory_id=memory.id)
         other = resonance_of(agent_id=agent.id, memory_id=MemoryFactory(agent=agent).id)
     assert rings.score == pytest.approx(0.8 * 0.5 - 0.5)
-    assert [(each.content, each.share) for each in rings.aspects] == [
+    assert [(aspect.content, aspect.share) for aspect in rings.aspects] == [
         ("I am steady.", pytest.approx(-0.5)),
         ("I am kind.", pytest.approx(0.4)),
     ]

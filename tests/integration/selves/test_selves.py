@@ -215,7 +215,7 @@ def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
 def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
-    first, second = (Source(kind="document", reference=each, trust=0.5) for each in ("log", "map"))
+    first, second = (Source(kind="document", reference=reference, trust=0.5) for reference in ("log", "map"))
     fact = create_semantic_memory(
         tenant_id=agent.tenant_id, agent_id=agent.id, content="The ice broke.", sources=[first]
     )
@@ -251,6 +251,6 @@ def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent:
         doubting.result(timeout=30)
     with tenant_transaction(agent.tenant_id):
         row = Memory.objects.get(id=fact)
-    assert [each["reference"] for each in row.detail["sources"]] == ["log", "map"]
+    assert [source["reference"] for source in row.detail["sources"]] == ["log", "map"]
     assert row.detail["alignment"] == pytest.approx(-0.5)
     assert row.trust == pytest.approx(0.5 * cap([first, second]))

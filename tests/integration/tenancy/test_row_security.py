@@ -184,9 +184,11 @@ def test_no_statement_names_a_roles_password(database: None) -> None:
     with CaptureQueriesContext(connections[OWNER]) as asked:
         protect()
     statements = [query["sql"] for query in asked.captured_queries]
-    assert [each for each in statements if "PASSWORD 'SCRAM-SHA-256$" in each]
+    assert [statement for statement in statements if "PASSWORD 'SCRAM-SHA-256$" in statement]
     for alias in (APP, OPS):
-        assert not [each for each in statements if connections[alias].settings_dict["PASSWORD"] in each]
+        assert not [
+            statement for statement in statements if connections[alias].settings_dict["PASSWORD"] in statement
+        ]
         connections[alias].close()
         with connections[alias].cursor() as cursor:
             cursor.execute("SELECT 1")

@@ -15,7 +15,8 @@ from arbor.adapters.dialect import DialectMemory
 from arbor.adapters.exchange import Door, KeyAuth
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from arbor.models.handles import Handle
-from arbor.models.ports import ModelReply, Usage
+from arbor.models.ports import ModelReply
+from arbor.models.usage import Usage
 from tests.unit.adapters.openai_server import SCHEMA, Recorder, request_with
 
 KEY = "sk-ant-verySecret0123456789"

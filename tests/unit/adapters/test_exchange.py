@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from arbor.adapters.exchange import Answer
+from arbor.adapters.exchange import HttpReply
 
 
 @pytest.mark.parametrize(
@@ -24,5 +24,5 @@ from arbor.adapters.exchange import Answer
     ],
 )
 def test_what_a_server_answers_is_read(content: bytes, read: Any) -> None:
-    found = Answer(status=200, headers=httpx.Headers(), content=content).json()
+    found = HttpReply(status=200, headers=httpx.Headers(), content=content).json()
     assert (found, type(found)) == (read, type(read))

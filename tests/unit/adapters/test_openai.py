@@ -8,7 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from arbor.models.ports import CallPurpose, Message, ModelReply, ModelRequest, Usage
+from arbor.models.ports import CallPurpose, Message, ModelReply, ModelRequest
+from arbor.models.usage import Usage
 from tests.unit.adapters.openai_server import (
     KEY,
     SCHEMA,

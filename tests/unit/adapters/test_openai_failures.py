@@ -8,7 +8,7 @@ from pydantic import SecretStr
 
 from arbor.adapters.exchange import MAX_REPLY_BYTES, Door, KeyAuth
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelTimeout, ModelUnavailable
-from arbor.models.ports import Usage
+from arbor.models.usage import Usage
 from tests.unit.adapters.openai_server import (
     KEY,
     error,

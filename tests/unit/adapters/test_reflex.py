@@ -13,7 +13,8 @@ from arbor.memory.errand_replies import read_concepts, read_scores, read_summary
 from arbor.memory.errands import Excerpt, errand_request
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX_HANDLE
-from arbor.models.ports import CallPurpose, Model, ModelRequest, Usage
+from arbor.models.ports import CallPurpose, Model, ModelRequest
+from arbor.models.usage import Usage
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def test_it_summarizes_by_rule(model: Model) -> None:
 
 def test_it_names_concepts_by_rule(model: Model) -> None:
     concepts = read_concepts(model.complete(_asked(CallPurpose.EXTRACT), deadline_s=1).text, count=2).by_place
-    assert {"Heron", "Lisbon"} <= {each.name for each in concepts[0]}
+    assert {"Heron", "Lisbon"} <= {concept.name for concept in concepts[0]}
     assert "Heron" in {each.name for each in concepts[1]}
 
 

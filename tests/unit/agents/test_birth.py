@@ -79,5 +79,5 @@ def test_values_are_beliefs_and_what_a_character_is_are_aspects() -> None:
     assert (concept.kind, purpose.kind) == (AspectKind.SELF_CONCEPT, AspectKind.PURPOSE)
     assert purpose.content == "keeper"
     assert len(concept.content) <= TEXT_LENGTH
-    assert {each.source for each in (belief, concept, purpose)} == {"template:Small"}
+    assert {item.source for item in (belief, concept, purpose)} == {"template:Small"}
     assert first_beliefs(spec()) == first_aspects(spec()) == ()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.contacts.chat import Said, check_turn, human_of, significance
+from arbor.contacts.chat import WeighedTurn, check_turn, human_of, significance
 from arbor.contacts.chat_prompt import ChatView, TurnView, build_chat_prompt, shown_turns
 from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
 from arbor.contacts.values import Speaker
@@ -22,22 +22,22 @@ from arbor.selves.preferences import check_preference
 NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)
 
 
-def said(*texts: str) -> list[Said]:
-    return [Said(speaker=Speaker.USER, text=text) for text in texts]
+def said(*texts: str) -> list[WeighedTurn]:
+    return [WeighedTurn(speaker=Speaker.USER, text=text) for text in texts]
 
 
 @pytest.mark.parametrize(
     ("turns", "expected"),
     [
         ([], 0.0),
-        ([Said(speaker=Speaker.AGENT, text="Remember this, please.")], 0.0),
+        ([WeighedTurn(speaker=Speaker.AGENT, text="Remember this, please.")], 0.0),
         (said("hi"), 0.02),
         (said("What is the weather?"), 0.145),
         (said("Could you look at the harbour"), 0.27),
         (said("I am so sad and worried"), 0.22),
         (said("I am so sad", "please help me"), 0.49),
         (said("```py\nx = 1\n```"), 0.22),
-        ([*said("hi"), Said(speaker=Speaker.AGENT, text="```py\nx = 1\n```")], 0.22),
+        ([*said("hi"), WeighedTurn(speaker=Speaker.AGENT, text="```py\nx = 1\n```")], 0.22),
         (said("We decided to sail on Friday"), 0.14),
         (said("Remember this: the code is 4711."), 0.62),
         (said(*["hi"] * 10), 0.2),
@@ -45,13 +45,13 @@ def said(*texts: str) -> list[Said]:
         (said("Remember this, please: I am sad.\n```py\nx = 1\n```"), 1.0),
     ],
 )
-def test_a_conversation_matters_by_what_was_said(turns: list[Said], expected: float) -> None:
+def test_a_conversation_matters_by_what_was_said(turns: list[WeighedTurn], expected: float) -> None:
     assert significance(turns) == pytest.approx(expected)
 
 
 @given(st.lists(st.tuples(st.sampled_from(list(Speaker)), st.text()), max_size=8))
 def test_significance_is_a_share(turns: list[tuple[Speaker, str]]) -> None:
-    assert 0 <= significance([Said(speaker=speaker, text=text) for speaker, text in turns]) <= 1
+    assert 0 <= significance([WeighedTurn(speaker=speaker, text=text) for speaker, text in turns]) <= 1
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "a\0", "x" * 8_001, "\ud800"])
@@ -130,8 +130,8 @@ def test_a_turn_fits_the_window_of_the_model_that_is_asked(window: int) -> None:
 
     prompt = build_chat_prompt(view, "You are Ada.", "abcdefabcdefabcd", window=window, reply_tokens=4_096)
 
-    told = sum(each.tokens for each in prompt.sections)
-    cut = {each.name: each.cut for each in prompt.sections if each.cut}
+    told = sum(section.tokens for section in prompt.sections)
+    cut = {section.name: section.cut for section in prompt.sections if section.cut}
     assert told <= window - min(4_096, window // 4)
     assert "tide " * 1_600 in prompt.user
     if window == 200_000:
@@ -218,12 +218,12 @@ def test_the_reflex_does_not_quote_what_the_agent_answered_before() -> None:
     ],
 )
 def test_fenced_code_is_found(text: str, found: list[tuple[str, str, str]]) -> None:
-    assert [(each.language, each.title, each.code) for each in code_blocks(text)] == found
+    assert [(block.language, block.title, block.code) for block in code_blocks(text)] == found
 
 
 @given(st.text(alphabet="`~ab \n", max_size=200))
 def test_any_text_may_hold_code(text: str) -> None:
-    assert all(each.code.strip() and each.code in text for each in code_blocks(text))
+    assert all(block.code.strip() and block.code in text for block in code_blocks(text))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.goals.backlog import Backlog
-from arbor.goals.hierarchy import Child
+from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PlanRow, StepRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
@@ -65,7 +65,7 @@ def backlog_of(
     intents: Iterable[IntentRow] = (),
     plans: Iterable[tuple[PlanRow, list[StepRow]]] = (),
     held: Iterable[IntentRow] = (),
-    ended: Mapping[UUID, list[Child]] | None = None,
+    ended: Mapping[UUID, list[ChildGoal]] | None = None,
     heartbeat_id: UUID | None = BEAT,
 ) -> Backlog:
     """Return a backlog with these rows, changed by a heartbeat unless said otherwise."""

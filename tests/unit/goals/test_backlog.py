@@ -9,7 +9,7 @@ import pytest
 
 from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.feeling import FURTHER_ON
-from arbor.goals.hierarchy import Child
+from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import MAX_ACTIVE, MAX_NEW_PER_BEAT, MAX_QUEUED, GoalSource, GoalState
@@ -249,7 +249,7 @@ def test_parts_that_ended_earlier_count_with_the_last(
 ) -> None:
     top = goal_row("Coast")
     part = goal_row("Reef", parent_id=top.id)
-    backlog = backlog_of(top, part, ended={top.id: [Child(state=before) for before in ended]})
+    backlog = backlog_of(top, part, ended={top.id: [ChildGoal(state=before) for before in ended]})
     backlog.move(part.id, to, reason="gone")
     assert (top.state, top.fraction) == (state, fraction)
 
@@ -289,7 +289,7 @@ def test_a_goal_without_its_only_part_has_nothing_done(by_hand: bool, expected: 
 def test_a_goal_is_as_far_as_the_parts_that_remain() -> None:
     whole = goal_row("Bay")
     begun, idle = goal_row("Port", parent_id=whole.id, fraction=0.2), goal_row("Cape", parent_id=whole.id)
-    backlog = backlog_of(whole, begun, idle, ended={whole.id: [Child(state=C)]})
+    backlog = backlog_of(whole, begun, idle, ended={whole.id: [ChildGoal(state=C)]})
     backlog.place(idle.id, None)
     assert whole.fraction == pytest.approx(0.6)
     backlog.place(begun.id, None)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.goals.hierarchy import MAX_DEPTH, Child, fraction_of, is_reached, require_place
+from arbor.goals.hierarchy import MAX_DEPTH, ChildGoal, fraction_of, is_reached, require_place
 from arbor.goals.values import GoalState
 
 A, Q, C, X = GoalState.ACTIVE, GoalState.QUEUED, GoalState.COMPLETED, GoalState.ABANDONED
@@ -30,7 +30,7 @@ A, Q, C, X = GoalState.ACTIVE, GoalState.QUEUED, GoalState.COMPLETED, GoalState.
 def test_a_parent_is_reached_when_nothing_is_open_and_something_was_completed(
     states: tuple[GoalState, ...], reached: bool
 ) -> None:
-    assert is_reached(Child(state=state) for state in states) is reached
+    assert is_reached(ChildGoal(state=state) for state in states) is reached
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_parent_is_reached_when_nothing_is_open_and_something_was_completed(
 def test_a_parent_is_as_far_as_its_children_on_average(
     children: tuple[tuple[GoalState, float], ...], expected: float | None
 ) -> None:
-    assert fraction_of(Child(state=state, fraction=done) for state, done in children) == expected
+    assert fraction_of(ChildGoal(state=state, fraction=done) for state, done in children) == expected
 
 
 @pytest.mark.parametrize(

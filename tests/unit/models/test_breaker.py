@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelTimeout, ModelUnavailable
-from arbor.models.breaker import Breaker, Breakers, BreakerState, Verdict, verdict_of
+from arbor.models.breaker import Breaker, Breakers, BreakerState, BreakerVerdict, verdict_of
 
 
 class Seconds:
@@ -181,13 +181,15 @@ def test_each_provider_has_its_own(seconds: Seconds) -> None:
 @pytest.mark.parametrize(
     ("make", "verdict"),
     [
-        (lambda: None, Verdict.ANSWERED),
-        (ModelUnavailable, Verdict.FAULT),
-        (ModelTimeout, Verdict.FAULT),
-        (ModelRejected, Verdict.ANSWERED),
-        (ModelError, Verdict.ANSWERED),
-        (KeyError, Verdict.UNTOLD),
+        (lambda: None, BreakerVerdict.ANSWERED),
+        (ModelUnavailable, BreakerVerdict.FAULT),
+        (ModelTimeout, BreakerVerdict.FAULT),
+        (ModelRejected, BreakerVerdict.ANSWERED),
+        (ModelError, BreakerVerdict.ANSWERED),
+        (KeyError, BreakerVerdict.UNTOLD),
     ],
 )
-def test_the_verdict_on_each_ending(make: Callable[[], BaseException | None], verdict: Verdict) -> None:
+def test_the_verdict_on_each_ending(
+    make: Callable[[], BaseException | None], verdict: BreakerVerdict
+) -> None:
     assert verdict_of(make()) is verdict

@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from arbor.models.handles import REFLEX_HANDLE, Handle
-from arbor.models.ports import Usage
 from arbor.models.pricing import PRICES, cost_usd
+from arbor.models.usage import Usage
 
 MILLION = 1_000_000
 

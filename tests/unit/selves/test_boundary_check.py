@@ -87,7 +87,7 @@ def test_without_vectors_patterns_do() -> None:
 
 def test_the_most_important_comes_first() -> None:
     boundaries = [rule(name="a", importance=0.2), rule(name="b", importance=0.9)]
-    assert [each.boundary.name for each in check(["lie", "lie"], boundaries, {})] == ["b", "b", "a", "a"]
+    assert [match.boundary.name for match in check(["lie", "lie"], boundaries, {})] == ["b", "b", "a", "a"]
 
 
 LONG = "I weighed identity_core: " + " ".join(["reason"] * 20)
@@ -137,13 +137,13 @@ def row(**given: Any) -> dict[str, Any]:
 
 def test_a_row_of_the_same_name_replaces_a_default_or_switches_it_off() -> None:
     own = [row(), row(name="no_harm", patterns=["tickle"]), row(name="no_deception", enabled=False)]
-    named = {each.name: each for each in in_force(DEFAULT_BOUNDARIES, own)}
+    named = {rule.name: rule for rule in in_force(DEFAULT_BOUNDARIES, own)}
     assert named.keys() == {"own", "no_harm", "user_privacy", "identity_core", "resource_limit"}
     assert named["no_harm"].patterns == ("tickle",)
 
 
 def test_the_defaults_are_those_of_the_source() -> None:
-    assert {each.name: each.response for each in DEFAULT_BOUNDARIES} == {
+    assert {rule.name: rule.response for rule in DEFAULT_BOUNDARIES} == {
         "no_deception": "refuse",
         "no_harm": "refuse",
         "identity_core": "negotiate",
@@ -153,12 +153,12 @@ def test_the_defaults_are_those_of_the_source() -> None:
     assert (IDENTITY_CORE.flexibility, RESOURCE_LIMIT.flexibility) == (0.3, 0.8)
 
 
-@pytest.mark.parametrize("boundary", DEFAULT_BOUNDARIES, ids=lambda each: each.name)
+@pytest.mark.parametrize("boundary", DEFAULT_BOUNDARIES, ids=lambda rule: rule.name)
 def test_a_default_knows_its_own_examples_by_meaning(boundary: BoundaryRule) -> None:
     embedder = HashEmbedder()
     vectors = dict(zip(boundary.examples, embedder.embed(boundary.examples).tolist(), strict=True))
     for example in boundary.examples:
-        assert [each.boundary.name for each in check([example], [boundary], vectors)] == [boundary.name]
+        assert [match.boundary.name for match in check([example], [boundary], vectors)] == [boundary.name]
 
 
 @pytest.mark.parametrize(

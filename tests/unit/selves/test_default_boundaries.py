@@ -225,7 +225,7 @@ INNOCENT = [
     ("boundary", "text"), [(name, text) for name, texts in CROSSING.items() for text in texts]
 )
 def test_what_is_asked_for_or_meant_calls_the_boundary_up(boundary: str, text: str) -> None:
-    assert [each.boundary.name for each in check([text], DEFAULT_BOUNDARIES, {})] == [boundary]
+    assert [match.boundary.name for match in check([text], DEFAULT_BOUNDARIES, {})] == [boundary]
 
 
 @pytest.mark.parametrize("text", INNOCENT)

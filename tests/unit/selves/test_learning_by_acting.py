@@ -130,7 +130,7 @@ def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
     ],
 )
 def test_what_comes_again_three_times_is_a_habit(actions: str, found: list[tuple[str, int]]) -> None:
-    assert [("".join(each.actions), each.seen) for each in patterns(list(actions))] == found
+    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(list(actions))] == found
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_what_comes_again_three_times_is_a_habit(actions: str, found: list[tuple
     ],
 )
 def test_no_habit_goes_over_a_gap(actions: str, found: list[tuple[str, int]]) -> None:
-    with_gaps = [None if each == "-" else each for each in actions]
-    assert [("".join(each.actions), each.seen) for each in patterns(with_gaps)] == found
+    with_gaps = [None if action == "-" else action for action in actions]
+    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(with_gaps)] == found
 
 
 def test_a_habit_says_itself() -> None:

@@ -41,4 +41,4 @@ def test_the_best_of_each_search_are_read_first_and_each_address_once() -> None:
 
     chosen = choose_pages([results("a", "b", "c"), [], results("b#part", "d")], 3)
 
-    assert [each.url for each in chosen] == ["a", "b#part", "d"]
+    assert [result.url for result in chosen] == ["a", "b#part", "d"]

@@ -1,4 +1,4 @@
-"""Bring the built-in templates in the database to what the code has."""
+"""Update the built-in templates in the database from the code."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from apps.agents.services.templates import SeedChange, seed_builtin_templates
 
 
 class Command(BaseCommand):
-    """Idempotent: run again it changes nothing."""
+    """Seed the built-in templates; idempotent."""
 
     help = (
         "Write the built-in templates into the database; says which were new, changed, unchanged or removed."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take what to do and how to say it."""
+        """Add the command's options."""
         parser.add_argument(
             "--check", action="store_true", help="change nothing; exit with 1 if something would change"
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, **options: Any) -> None:
-        """Seed, or say what seeding would do."""
+        """Seed the templates, or print what seeding would change."""
         check = bool(options["check"])
         changes = seed_builtin_templates(dry_run=check)
         stale = [name for name, change in changes.items() if change is not SeedChange.UNCHANGED]

@@ -1,1 +1,1 @@
-"""How dates and numbers are written in English."""
+"""Formats of dates and numbers in English."""

@@ -1,4 +1,4 @@
-"""Django's migrate, as the owner of the tables, followed by what keeps tenants apart."""
+"""Run Django's migrate as the owner of the tables, then protect the tables of tenants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a theme's page shows. A fixed number of queries; looking changes nothing."""
+"""Read a cluster's page by a fixed number of queries, without changes."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ RELATED_SHOWN = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelatedTheme:
-    """Another theme, and how the two bear on each other."""
+class ClusterNeighbor:
+    """Another cluster, and its relation to this one."""
 
-    theme: Cluster
+    cluster: Cluster
     relation: str
     outward: bool
     strength: float
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThemePage:
-    """A theme, as its page shows it."""
+class ClusterPage:
+    """A cluster, as its page shows it."""
 
-    theme: Cluster
+    cluster: Cluster
     keywords: Sequence[str]
     members: Sequence[ClusterMember]
-    related: Sequence[RelatedTheme]
+    related: Sequence[ClusterNeighbor]
 
     @property
     def hidden(self) -> int:
         """Return how many members are not shown."""
-        return max(0, self.theme.size - len(self.members))
+        return max(0, self.cluster.size - len(self.members))
 
 
-def read_theme(theme: Cluster) -> ThemePage:
-    """Read what belongs to the theme, in the current tenant."""
+def read_cluster(cluster: Cluster) -> ClusterPage:
+    """Read what belongs to the cluster, in the current tenant."""
     members = (
-        ClusterMember.objects.filter(cluster_id=theme.id)
+        ClusterMember.objects.filter(cluster_id=cluster.id)
         .select_related("memory")
         .defer("memory__embedding", "memory__lexical")
         .order_by("-strength")[:MEMBERS_SHOWN]
     )
-    ends = Q(source_id=theme.id) | Q(target_id=theme.id)
+    ends = Q(source_id=cluster.id) | Q(target_id=cluster.id)
     relations = (
         ClusterRelation.objects.filter(ends)
         .select_related("source", "target")
         .defer("source__centroid", "target__centroid")
         .order_by("-strength")[:RELATED_SHOWN]
     )
-    keywords = theme.keywords if isinstance(theme.keywords, list) else []
-    return ThemePage(
-        theme=theme,
+    keywords = cluster.keywords if isinstance(cluster.keywords, list) else []
+    return ClusterPage(
+        cluster=cluster,
         keywords=[str(word) for word in keywords],
         members=list(members),
         related=[
-            RelatedTheme(
-                theme=each.target if each.source_id == theme.id else each.source,
-                relation=each.relation,
-                outward=each.source_id == theme.id,
-                strength=each.strength,
+            ClusterNeighbor(
+                cluster=relation.target if relation.source_id == cluster.id else relation.source,
+                relation=relation.relation,
+                outward=relation.source_id == cluster.id,
+                strength=relation.strength,
             )
-            for each in relations
+            for relation in relations
         ],
     )
