@@ -219,7 +219,7 @@ def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
         stands = as_it_stands(message)
         seen.append((stands.status, stands.attempts, stands.last_error))
 
-    stale = delivery._take(message.id, agent.tenant_id)
+    stale = delivery._claim(message.id, agent.tenant_id)
     assert stale is not None
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(status=DeliveryStatus.FAILED)
