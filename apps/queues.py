@@ -68,7 +68,7 @@ class Task(StrEnum):
     #: Run heartbeats to their next suspension or end.
     ADVANCE = "arbor.heartbeats.advance"
     #: Execute an external call.
-    FULFIL = "arbor.calls.fulfil"
+    EXECUTE_CALL = "arbor.calls.fulfil"
     #: Answer a turn of a conversation.
     ANSWER = "arbor.chat.answer"
     #: Close idle conversations, and enqueue lost turns again.
@@ -112,7 +112,7 @@ class Task(StrEnum):
 QUEUE_OF: dict[Task, Queue] = {
     Task.DISPATCH: Queue.DISPATCH,
     Task.ADVANCE: Queue.HEARTBEAT,
-    Task.FULFIL: Queue.LLM,
+    Task.EXECUTE_CALL: Queue.LLM,
     Task.ANSWER: Queue.LLM,
     Task.CLOSE_CONVERSATIONS: Queue.CLEANUP,
     Task.DELIVER: Queue.OUTBOX,
@@ -135,7 +135,7 @@ QUEUE_OF: dict[Task, Queue] = {
 }
 
 #: Tasks whose messages carry batches.
-BATCHED_TASKS = frozenset({Task.ADVANCE, Task.FULFIL})
+BATCHED_TASKS = frozenset({Task.ADVANCE, Task.EXECUTE_CALL})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +161,7 @@ def enqueue(*messages: Message, using: str = APP) -> None:
     if sink is not None:
         send: Callable[[Sequence[Message]], object] = sink.extend
     else:
-        send = publish_together
+        send = publish_batched
     if messages:
         # Robust: an unexpected error of the broker's client is logged, and later callbacks still run.
         transaction.on_commit(lambda: send(messages), using=using, robust=True)
@@ -172,7 +172,7 @@ def publish(message: Message) -> bool:
     return _send([message])
 
 
-def publish_together(messages: Iterable[Message]) -> None:
+def publish_batched(messages: Iterable[Message]) -> None:
     """Publish messages, those of one task and tenant as batches, which share the cost of one message."""
     alike: dict[tuple[Task, UUID], list[Message]] = defaultdict(list)
     for message in messages:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import psycopg
 
 from apps.memories.services.embedding.embedding import embedder
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from arbor.memory.candidates import Candidate, Candidates
 from arbor.memory.fusion import REACH, SEEDS, Background, rank
 from arbor.memory.lexical import looked_up, query_terms
@@ -60,7 +60,7 @@ class _Mind:
         )
 
     def recall(self, text: str, now: datetime) -> list[UUID]:
-        """Return the ids that the rule of `apps.memories.services.recall.doors` asks for."""
+        """Return the ids that the rule of `apps.memories.services.recall.recaller` asks for."""
         df = {term: self._df[term] for term in looked_up(query_terms(text)) if term in self._df}
         reading = read_query(text, df=df, documents=self._df.get(0, 0), now=now)
         similarity = self._matrix @ _halved(embedder().embed([meaning_text(text, df)])[0])

@@ -16,7 +16,7 @@ import psycopg
 # Names the broker to the process, which publishes the calls.
 import workers.app  # noqa: F401
 from apps.heartbeats.services.schedule import execute_message
-from apps.queues import publish_together
+from apps.queues import publish_batched
 from bench.database import superuser
 from bench.fleet import AGAIN_EVERY_S, one, start_parts
 from bench.installation import Installation, PartProcess
@@ -78,7 +78,7 @@ def measure(
         _begin_heartbeats(place, database)
         pending = _copy_calls(database, calls)
         say(f"publishing {calls} calls")
-        publish_together(
+        publish_batched(
             execute_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
         )

@@ -23,7 +23,7 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.memories.services.graph.relations import connect
-from apps.memories.services.recall.doors import Recaller, consider, recall
+from apps.memories.services.recall.recaller import Recaller, consider, recall
 from apps.memories.services.store.ingest import ingest
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.candidates import whole

@@ -21,17 +21,17 @@ import psutil
 import psycopg
 from django.db import connections
 
-import apps.heartbeats.services.walk as runner
+import apps.heartbeats.services.runner as runner
 from apps.heartbeats.services.calls import execute_calls
 from apps.heartbeats.services.committing import commit
 from apps.heartbeats.services.fetching import Fetcher, OpenNeed
 from apps.heartbeats.services.loading import load_batch
+from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import dispatch
-from apps.heartbeats.services.walk import advance_heartbeats
 from apps.queues import Message, Task, captured
 from apps.tenants.scope import APP, OPS
 from arbor.errors import ArborError
-from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds

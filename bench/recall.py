@@ -19,8 +19,8 @@ import psycopg
 from django.conf import settings
 from django.db import connections
 
-from apps.memories.services.recall.doors import recall
-from apps.memories.services.recall.minds_at_hand import MEMORIES_A_RECALL, MINDS
+from apps.memories.services.recall.mind_cache import MEMORIES_A_RECALL, MINDS
+from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import APP
 from arbor.memory.values import Recalled
 from bench import minds

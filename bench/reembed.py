@@ -13,7 +13,7 @@ from django.db import connections
 
 from apps.memories.services.embedding.minds import open_mind
 from apps.memories.services.embedding.reembed import Reembedding, find_moves
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from bench import minds

@@ -6,7 +6,7 @@ import secrets
 from datetime import timedelta
 from typing import Any
 
-from apps.console.theme import UNFOLD as CONSOLE_THEME
+from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.contacts.chat import SIGNIFICANT
 from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits

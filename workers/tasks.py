@@ -12,13 +12,13 @@ from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import tend_chats
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
-from apps.heartbeats.services.calls import execute_calls, fulfil_call
-from apps.heartbeats.services.consolidation import consolidate, tend_episodes
-from apps.heartbeats.services.errand_prompts import empty_prompts
+from apps.heartbeats.services.calls import execute_call, execute_calls
+from apps.heartbeats.services.consolidation import consolidate, maintain_episodes
+from apps.heartbeats.services.maintenance_prompts import empty_prompts
 from apps.heartbeats.services.processes import forget_silent_processes
+from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import dispatch
-from apps.heartbeats.services.walk import advance_heartbeats
-from apps.memories.services.clusters.job import tend_clusters
+from apps.memories.services.clusters.job import maintain_clusters
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
 from apps.memories.services.jobs.health_watch import watch_health
@@ -62,13 +62,13 @@ def advance(
     advance_heartbeats(tenant_id=tenant_id, leases=leases, lost=lost)
 
 
-@app.task(name=Task.FULFIL.value, bind=True)
+@app.task(name=Task.EXECUTE_CALL.value, bind=True)
 def fulfil(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
     """Execute external calls, several at once."""
     tenant_id = tenant_of(self)
     named = [UUID(arguments["call_id"]) for arguments in [{"call_id": call_id}, *also]]
     if len(named) == 1:
-        fulfil_call(call_id=named[0], tenant_id=tenant_id)
+        execute_call(call_id=named[0], tenant_id=tenant_id)
     else:
         execute_calls(call_ids=named, tenant_id=tenant_id, submit=submit)
 
@@ -119,7 +119,7 @@ def trim_mind() -> object:
 @app.task(name=Task.CLOSE_EPISODES.value, acks_late=True)
 def episodes() -> object:
     """Close episodes, and enqueue their summaries."""
-    return tend_episodes()
+    return maintain_episodes()
 
 
 @app.task(name=Task.CONSOLIDATE.value, acks_late=True)
@@ -131,7 +131,7 @@ def consolidation() -> object:
 @app.task(name=Task.ASSIGN_CLUSTERS.value, acks_late=True)
 def clusters() -> object:
     """Assign memories to clusters, and recluster."""
-    return tend_clusters()
+    return maintain_clusters()
 
 
 @app.task(name=Task.FADE_MEMORIES.value, acks_late=True)

@@ -11,13 +11,13 @@ from uuid import UUID
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.fleet.lifecycle import pause_agent, resume_agent, start_agent, stop_agent, wake_agent
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from arbor.agents.lifecycle import TRANSITIONS, AgentStatus, LifecycleVerb
 from arbor.errors import NotFound
 
 
 def _tick(*, agent_id: UUID, actor: str) -> None:
-    tick_now(agent_id=agent_id)
+    claim_now(agent_id=agent_id)
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

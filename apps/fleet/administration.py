@@ -12,7 +12,7 @@ from django.db import transaction
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
-from apps.heartbeats.services.usage import is_raised, let_go_on
+from apps.heartbeats.services.usage import is_raised, resume_halted_agents
 from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import add_member, create_tenant, set_status, tenant_by_slug
@@ -65,7 +65,7 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
             setattr(tenant, name, limit)
         tenant.save(using=OPS, update_fields=sorted(limits))
         if is_raised(before=before, after=limits):
-            let_go_on(tenant_id=tenant.id, using=OPS)
+            resume_halted_agents(tenant_id=tenant.id, using=OPS)
         record_platform(
             action=AuditAction.OPERATOR_ACT,
             actor=actor,

@@ -24,7 +24,7 @@ QUOTED_LENGTH = 400
 
 
 @transaction.atomic
-def tell_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None = None) -> Percept:
+def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | None = None) -> Percept:
     """Store a message as a percept of the agent, and bring its next heartbeat forward to now.
 
     A dormant agent wakes; a paused or stopped one gets the message when it resumes. `message_id` is the agent's
@@ -73,7 +73,7 @@ def answer_message(*, message_id: UUID, text: str, actor: str) -> Percept:
     """
     message = mark_read(message_id=message_id)
     said = f"{_quoted(message)}\n{text.strip()}" if text.strip() else ""
-    return tell_agent(agent_id=message.agent_id, text=said, actor=actor, message_id=message.id)
+    return message_agent(agent_id=message.agent_id, text=said, actor=actor, message_id=message.id)
 
 
 def _quoted(message: OutboxMessage) -> str:

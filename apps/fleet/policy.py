@@ -15,11 +15,11 @@ from apps.agents.models import AgentPolicy
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.services.usage import is_raised, let_go_on
+from apps.heartbeats.services.usage import is_raised, resume_halted_agents
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.budgets import BudgetKind
-from arbor.heartbeat.rhythm import ActiveHours
+from arbor.heartbeat.pacing import ActiveHours
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.turns import MAX_TURNS
 from arbor.models.handles import Handle
@@ -75,7 +75,7 @@ def set_policy(*, agent_id: UUID, changes: Mapping[str, Any], actor: str) -> Age
     _check(policy)
     policy.save(force_insert=policy._state.adding)
     if is_raised(before=limits, after={name: getattr(policy, name) for name in LIMITS}):
-        let_go_on(tenant_id=policy.tenant_id, agent_id=agent_id)
+        resume_halted_agents(tenant_id=policy.tenant_id, agent_id=agent_id)
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -26,7 +26,7 @@ from apps.fleet.lifecycle import (
 from apps.goals.services.goals import create_goal
 from apps.goals.services.views import goal_views, plan_views
 from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
-from apps.heartbeats.services.cycles import allocate, beat_once, give_cycle, run_ticks
+from apps.heartbeats.services.cycles import allocate, give_cycle, run_one_heartbeat, run_ticks
 from apps.heartbeats.services.loaded_agents import load_agent
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
@@ -94,7 +94,7 @@ class Runtime:
 
     def tick(self, agent: AgentRef) -> Tick:
         """Run one heartbeat in this process."""
-        return beat_once(agent_id=self._id(agent), tenant_id=self._tenant_id)
+        return run_one_heartbeat(agent_id=self._id(agent), tenant_id=self._tenant_id)
 
     def allocate_ticks(self, agent: AgentRef, ticks: int) -> int:
         """Set an agent's ticks to those of a new cycle."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
 from arbor.goals.values import GoalSource
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief

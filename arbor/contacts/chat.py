@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.memory.code import code_blocks
 from arbor.memory.importance import DEFAULT_WORDS, EXPLICIT, appraise
 from arbor.memory.lexical import fold

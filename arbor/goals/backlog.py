@@ -219,7 +219,7 @@ class Backlog:
         """Return an open intent; raises NotFound."""
         return self._commitments.intent(read_id(intent_id))
 
-    def take_in_hand(self, intent_ids: Iterable[UUID], again: Collection[UUID] = ()) -> None:
+    def lock_intents(self, intent_ids: Iterable[UUID], again: Collection[UUID] = ()) -> None:
         """Lock intents for this heartbeat, and count the heartbeat as spent on them, except those of `again`.
 
         An intent is locked if it is pending, or if its lock is stale (`is_stale_lock`). Raises Invalid in a

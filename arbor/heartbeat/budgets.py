@@ -33,7 +33,7 @@ class BudgetKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Holdings:
+class BudgetBalance:
     """The columns of an agent's state that budgets write."""
 
     energy: float = 0.0
@@ -53,14 +53,14 @@ class Budget(ABC):
         return self.kind.value
 
     @abstractmethod
-    def begin(self, held: Holdings) -> float:
+    def begin(self, held: BudgetBalance) -> float:
         """Return the amount at the start of a heartbeat."""
 
     @abstractmethod
     def settle(self, left: float, *, rests: int) -> dict[str, Any]:
         """Return the changed columns of the agent's state, from the remainder and the number of rests."""
 
-    def most(self, held: Holdings) -> float:
+    def most(self, held: BudgetBalance) -> float:
         """Return the largest possible amount at the start of a heartbeat."""
         return self.begin(held)
 
@@ -68,7 +68,7 @@ class Budget(ABC):
         """Return the price of an action."""
         return 0 if spec.name in SENSING else 1
 
-    def affords(self, amount: float, cost: float) -> bool:
+    def can_pay(self, amount: float, cost: float) -> bool:
         """Return whether the amount covers the cost."""
         return amount >= cost
 
@@ -83,10 +83,10 @@ class ByEnergy(EnergyBudget, Budget):
 
     kind: ClassVar[BudgetKind] = BudgetKind.ENERGY
 
-    def most(self, held: Holdings) -> float:
+    def most(self, held: BudgetBalance) -> float:
         return self.maximum
 
-    def begin(self, held: Holdings) -> float:
+    def begin(self, held: BudgetBalance) -> float:
         return self.regenerate(held.energy)
 
     def price(self, spec: ActionSpec) -> int:
@@ -103,7 +103,7 @@ class ByActions(Budget):
     kind: ClassVar[BudgetKind] = BudgetKind.ACTIONS
     allowance: int = BASE_ACTIONS
 
-    def begin(self, held: Holdings) -> float:
+    def begin(self, held: BudgetBalance) -> float:
         return float(self.allowance + min(held.bonus_actions, MAX_BONUS))
 
     def settle(self, left: float, *, rests: int) -> dict[str, Any]:
@@ -117,11 +117,11 @@ class ByTicks(Budget):
     kind: ClassVar[BudgetKind] = BudgetKind.TICKS
     allowance: int = DEFAULT_TICKS
 
-    def most(self, held: Holdings) -> float:
+    def most(self, held: BudgetBalance) -> float:
         # A cycle may have been given more than its allowance.
         return float(max(self.allowance, held.ticks_left))
 
-    def begin(self, held: Holdings) -> float:
+    def begin(self, held: BudgetBalance) -> float:
         return float(held.ticks_left or self.allowance)
 
     def settle(self, left: float, *, rests: int) -> dict[str, Any]:

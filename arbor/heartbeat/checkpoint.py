@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import CheckpointInvalid
-from arbor.heartbeat.beat import Beat, Moment
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.state import Beat, Moment
 from arbor.pipeline.progress import Checkpoint
 
 #: Set for each leg, committed with it, or stored in a column of its own (the situation).

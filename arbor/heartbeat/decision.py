@@ -12,7 +12,7 @@ from arbor.contacts.cooldown import REACH_OUT_USER
 from arbor.heartbeat.actions import ActionRegistry
 from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
-from arbor.heartbeat.self_views import CrossedView
+from arbor.heartbeat.self_views import BoundaryMatchView
 
 #: Actions whose texts reach people, the web, or later heartbeats.
 OUTWARD = frozenset(
@@ -67,7 +67,7 @@ class Decision(BaseModel):
     goal_id: str | None = None
     intent_id: str | None = None
     #: Boundaries that match it, also if it runs.
-    crossed: list[CrossedView] = []
+    crossed: list[BoundaryMatchView] = []
 
     @property
     def runs(self) -> bool:
@@ -103,7 +103,7 @@ def decide(
             decision = _refuse(decision, Verdict.TOO_SOON, reason)
         elif decision.runs and running >= most:
             decision = _refuse(decision, Verdict.TOO_MANY, f"at most {most} actions run in one beat")
-        elif decision.runs and not budget.affords(energy, decision.cost):
+        elif decision.runs and not budget.can_pay(energy, decision.cost):
             reason = f"{action.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
             decision = _refuse(decision, Verdict.TOO_LITTLE_ENERGY, reason)
         elif decision.runs:

@@ -11,7 +11,7 @@ from arbor.goals.backlog import Backlog
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.memory.buffer import ToHold
+from arbor.memory.buffer import NewBufferItem
 from arbor.selves.experiences import NewExperience
 from arbor.values import replace
 
@@ -58,7 +58,7 @@ class Effects:
     #: Percepts to mark as taken in.
     heard: tuple[UUID, ...] = ()
     #: New buffer items, and texts to extract code snippets from.
-    held: tuple[ToHold, ...] = ()
+    held: tuple[NewBufferItem, ...] = ()
     code: tuple[str, ...] = ()
     experiences: tuple[NewExperience, ...] = ()
     audit: tuple[AuditNote, ...] = ()

@@ -41,7 +41,7 @@ class EnergyBudget:
         """Return the energy at the start of a heartbeat; the previous remainder carries over."""
         return min(max(energy, MIN_ENERGY) + self.regeneration, self.maximum)
 
-    def affords(self, energy: float, cost: float) -> bool:
+    def can_pay(self, energy: float, cost: float) -> bool:
         return energy >= cost
 
     def spend(self, energy: float, cost: float) -> float:

@@ -114,7 +114,7 @@ class Notice(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BeatGlance:
+class RecentHeartbeat:
     """The fields of a recent heartbeat that the rules look at."""
 
     #: A `HeartbeatStatus`: done, failed or skipped.
@@ -128,10 +128,10 @@ class BeatGlance:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pulse:
+class RecentActivity:
     """The recent activity of an agent; heartbeats newest first, at most `BEATS_WATCHED`."""
 
-    beats: Sequence[BeatGlance] = ()
+    beats: Sequence[RecentHeartbeat] = ()
     #: Energy at start and end of the latest completed heartbeats; empty for other budgets.
     energy: Sequence[tuple[float, float]] = ()
     stale_goals: Sequence[str] = ()
@@ -148,7 +148,7 @@ class Pulse:
     scarcest: Scarcest | None = None
 
 
-def notices_of(pulse: Pulse) -> list[Notice]:
+def notices_of(pulse: RecentActivity) -> list[Notice]:
     """Return the problems, each kind at most once, in the order of `NoticeKind`."""
     found = {
         NoticeKind.STAGNATION: _stagnation(pulse),
@@ -165,7 +165,7 @@ def notices_of(pulse: Pulse) -> list[Notice]:
     return [Notice(kind=kind, text=text) for kind, text in found.items() if text]
 
 
-def _stagnation(pulse: Pulse) -> str:
+def _stagnation(pulse: RecentActivity) -> str:
     if not pulse.stale_goals:
         return ""
     return (
@@ -197,7 +197,7 @@ def _spam(reached_out: int) -> str:
     )
 
 
-def _loop(beats: Sequence[BeatGlance]) -> str:
+def _loop(beats: Sequence[RecentHeartbeat]) -> str:
     done = [heartbeat for heartbeat in beats if heartbeat.status == "done"]
     latest = done[:NARRATIVES_READ]
     topic, times = _recurring_topic(done)
@@ -210,7 +210,7 @@ def _loop(beats: Sequence[BeatGlance]) -> str:
     return f"{about} What else might deserve attention?" if about else ""
 
 
-def _recurring_topic(done: Sequence[BeatGlance]) -> tuple[str, int]:
+def _recurring_topic(done: Sequence[RecentHeartbeat]) -> tuple[str, int]:
     """Return the topic with the longest run of heartbeats up to the latest, and its length."""
     best, most = "", 0
     for topic in done[0].topics if done else ():
@@ -225,7 +225,7 @@ def _recurring_topic(done: Sequence[BeatGlance]) -> tuple[str, int]:
     return best, most
 
 
-def _kindred_topic(latest: Sequence[BeatGlance]) -> tuple[str, int]:
+def _kindred_topic(latest: Sequence[RecentHeartbeat]) -> tuple[str, int]:
     """Return the topic of the latest heartbeat that most of these share, in whatever words, and their number."""
     if sum(bool(heartbeat.topics) for heartbeat in latest) < BEATS_OF_A_TOPIC:
         return "", 0
@@ -283,7 +283,7 @@ def similarity(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(together) if together else 0.0
 
 
-def _workers(pulse: Pulse) -> str:
+def _workers(pulse: RecentActivity) -> str:
     behind = []
     if pulse.stale_neighborhoods >= STALE_NEIGHBORHOODS:
         behind.append("what comes to mind with a memory may be out of date")
@@ -292,7 +292,7 @@ def _workers(pulse: Pulse) -> str:
     return f"The upkeep of memory is behind: {', and '.join(behind)}." if behind else ""
 
 
-def _refusals(beats: Sequence[BeatGlance]) -> str:
+def _refusals(beats: Sequence[RecentHeartbeat]) -> str:
     count = sum(
         heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused") for heartbeat in beats
     )
@@ -308,7 +308,7 @@ def _invalid(nops: int) -> str:
     return f"Your answer could not be used {nops} {times} in a row. Keep to the format: one JSON object."
 
 
-def _pile_up(pulse: Pulse) -> str:
+def _pile_up(pulse: RecentActivity) -> str:
     waiting = []
     if pulse.waiting_percepts >= WAITING_PERCEPTS:
         waiting.append(f"{pulse.waiting_percepts} percepts")

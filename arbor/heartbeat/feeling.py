@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
+from arbor.heartbeat.memory_sources import PEER_MESSAGE, USER_MESSAGE
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Situation

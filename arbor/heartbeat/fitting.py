@@ -11,7 +11,7 @@ from typing import Any
 
 from arbor.goals.values import GoalState
 from arbor.heartbeat.context_budget import Side, estimate_tokens, side_of
-from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
+from arbor.heartbeat.memory_sources import PEER_MESSAGE, USER_MESSAGE
 from arbor.heartbeat.sections.text import Section, line
 from arbor.heartbeat.situation import PerceptView, Situation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arbor.goals.injection import calls_for_work
-from arbor.heartbeat.learning import USER_MESSAGE
+from arbor.heartbeat.memory_sources import USER_MESSAGE
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode, choose_mode
 from arbor.heartbeat.params.parts import QUERY_LENGTH
 from arbor.heartbeat.situation import PerceptView, Situation

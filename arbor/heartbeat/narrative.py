@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from arbor.heartbeat.feeling import events_of
 from arbor.heartbeat.focus import foremost
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.quoting import clip, closed, quoted
+from arbor.heartbeat.quotations import clip, closed, quoted
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Situation

@@ -64,8 +64,8 @@ class Embedding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HeldThings:
-    """Buffer items near a text. Answered by a list of `HeldView`; found items count as used."""
+class BufferItems:
+    """Buffer items near a text. Answered by a list of `BufferItemView`; found items count as used."""
 
     text: str
     vector: Sequence[float] | None
@@ -223,7 +223,7 @@ ORDER: tuple[type, ...] = (
     CallReply,
     Embedding,
     RecallRequest,
-    HeldThings,
+    BufferItems,
     Themes,
     OwnMemories,
     OpenBacklog,

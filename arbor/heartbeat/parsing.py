@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.items import Dropped, Item, Sieve
-from arbor.heartbeat.json_text import Broken, Found, find_objects
-from arbor.heartbeat.reading import (
+from arbor.heartbeat.item_readers import (
     read_action,
     read_decomposition,
     read_goal_update,
@@ -24,6 +22,8 @@ from arbor.heartbeat.reading import (
     read_peer_note,
     read_proposal_decision,
 )
+from arbor.heartbeat.items import Dropped, Item, Sieve
+from arbor.heartbeat.json_text import Broken, Found, find_objects
 from arbor.heartbeat.reply import (
     MAX_ACTIONS,
     MAX_CONCERNS,

@@ -12,7 +12,7 @@ from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.quoting import quoted
+from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_choices import (
     carry_out,
     closest,

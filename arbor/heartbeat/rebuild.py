@@ -6,20 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.working_memory import (
     LINE_LENGTH,
     MAX_GOALS,
     Thought,
     WorkingMemory,
-    after_beat,
     after_conversation,
+    after_heartbeat,
     after_turn,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PastBeat:
+class PastHeartbeat:
     """The fields of a completed heartbeat that change the working memory."""
 
     at: datetime
@@ -46,7 +46,7 @@ class PastTurn:
 
 
 def rebuilt(
-    events: Iterable[PastBeat | PastTurn],
+    events: Iterable[PastHeartbeat | PastTurn],
     *,
     agent_id: str,
     name: str,
@@ -66,9 +66,9 @@ def rebuilt(
     )
 
 
-def _after(memory: WorkingMemory, event: PastBeat | PastTurn) -> WorkingMemory:
-    if isinstance(event, PastBeat):
-        return after_beat(
+def _after(memory: WorkingMemory, event: PastHeartbeat | PastTurn) -> WorkingMemory:
+    if isinstance(event, PastHeartbeat):
+        return after_heartbeat(
             memory,
             thinking=event.thinking,
             concerns=event.concerns,

@@ -53,7 +53,7 @@ class TurnRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BeatRecord:
+class HeartbeatRecord:
     """The columns of a heartbeat's row."""
 
     number: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import REPLY_KEYS, ProposalChoice
 from arbor.heartbeat.situation import Situation
 

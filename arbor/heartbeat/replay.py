@@ -10,15 +10,15 @@ from typing import Any
 
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.boundary_guard import dropped_at_boundaries, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.budgets import budget_of
 from arbor.heartbeat.decision import Decision, Verdict, decide
-from arbor.heartbeat.guarding import not_taken, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
 from arbor.heartbeat.record import dropped_json
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Environment, Situation
-from arbor.heartbeat.turns import merge_replies, within_beat
+from arbor.heartbeat.turns import merge_replies, within_heartbeat
 from arbor.selves.boundary_check import BoundaryRule
 
 #: The compared fields of a decision; results are no decisions.
@@ -28,7 +28,7 @@ _AROUND = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordedBeat:
+class RecordedHeartbeat:
     """The stored inputs and decisions of a heartbeat."""
 
     situation: Situation
@@ -82,7 +82,7 @@ class Replay:
         return not self.differences
 
 
-def replay(heartbeat: RecordedBeat) -> Replay:
+def replay(heartbeat: RecordedHeartbeat) -> Replay:
     """Build the prompt, parse the replies and decide again, and compare each with the record."""
     notes: list[str] = []
     differences = [*_compare_prompt(heartbeat, notes)]
@@ -102,12 +102,12 @@ def replay(heartbeat: RecordedBeat) -> Replay:
     return Replay(differences=differences, decisions=decisions, notes=notes)
 
 
-def decide_reply(heartbeat: RecordedBeat, text: str) -> tuple[Decision, ...]:
+def decide_reply(heartbeat: RecordedHeartbeat, text: str) -> tuple[Decision, ...]:
     """Return the decisions about another reply to the prompt. Raises ReplyInvalid."""
     return _decide(heartbeat, parse_reply(text).reply, heartbeat.situation.energy, entries=())
 
 
-def prompt_of(heartbeat: RecordedBeat) -> Prompt | None:
+def prompt_of(heartbeat: RecordedHeartbeat) -> Prompt | None:
     """Return the prompt rebuilt with the recorded mark; None without one."""
     recorded = dict(heartbeat.sections)
     mark = recorded.get("mark", "").rpartition(" ")[2].rstrip(".")
@@ -135,7 +135,7 @@ def _as_offered(situation: Situation) -> Situation:
     return situation.model_copy(update={"actions": offers, "percepts": reached, "waiting": []})
 
 
-def _compare_prompt(heartbeat: RecordedBeat, notes: list[str]) -> list[Difference]:
+def _compare_prompt(heartbeat: RecordedHeartbeat, notes: list[str]) -> list[Difference]:
     prompt = prompt_of(heartbeat)
     if prompt is None:
         notes.append("the prompt is not compared: the record of its call has no sections")
@@ -164,16 +164,16 @@ def _read(
         except ReplyInvalid:
             unreadable += 1
             continue
-        reply, left_over = within_beat(earlier, parsed.reply)
+        reply, left_over = within_heartbeat(earlier, parsed.reply)
         reply, crossings = reply_within_boundaries(reply, boundaries)
-        dropped += dropped_json((*parsed.dropped, *left_over, *not_taken(crossings)))
+        dropped += dropped_json((*parsed.dropped, *left_over, *dropped_at_boundaries(crossings)))
         repairs += parsed.repairs
         turns.append(reply)
         earlier = merge_replies(earlier, reply)
     return turns, dropped, repairs, unreadable
 
 
-def _decide_turns(heartbeat: RecordedBeat, turns: Sequence[Reply], notes: list[str]) -> list[Decision]:
+def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: list[str]) -> list[Decision]:
     """Decide each round trip with the energy after the recorded actions of earlier ones."""
     decisions: list[Decision] = []
     left = heartbeat.situation.energy
@@ -191,7 +191,7 @@ def _decide_turns(heartbeat: RecordedBeat, turns: Sequence[Reply], notes: list[s
 
 
 def _decide(
-    heartbeat: RecordedBeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
+    heartbeat: RecordedHeartbeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
 ) -> tuple[Decision, ...]:
     terms = heartbeat.situation.terms
     decisions = decide(

@@ -54,7 +54,7 @@ class MoodView(SituationPart):
     arousal: Fraction = 0.0
 
 
-class CrossedView(SituationPart):
+class BoundaryMatchView(SituationPart):
     """A boundary match: `why` names the matched words, `about` the percept, if any."""
 
     boundary: str

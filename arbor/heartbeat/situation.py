@@ -14,9 +14,9 @@ from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.self_views import (
     AspectView,
     BeliefView,
+    BoundaryMatchView,
     CapabilityView,
     ContradictionView,
-    CrossedView,
     DriveView,
     ExperienceView,
     MoodView,
@@ -42,7 +42,7 @@ class MemoryView(SituationPart):
     score: float | None = None
 
 
-class HeldView(SituationPart):
+class BufferItemView(SituationPart):
     """A buffer item."""
 
     content: str
@@ -50,7 +50,7 @@ class HeldView(SituationPart):
     at: datetime
 
 
-class ThemeView(SituationPart):
+class ClusterView(SituationPart):
     """An active cluster: valence -1 to 1, intensity 0 to 1."""
 
     name: str
@@ -78,7 +78,7 @@ class PerceptView(SituationPart):
     answers: str = ""
 
 
-class LastBeat(SituationPart):
+class LastHeartbeat(SituationPart):
     """The previous heartbeat; outcomes of its actions, one line each."""
 
     number: int
@@ -171,15 +171,15 @@ class Situation(SituationPart):
     contradictions: list[ContradictionView] = []
     proposals: list[ProposalView] = []
     #: Boundary matches of the percepts, the most important first.
-    crossed: list[CrossedView] = []
+    crossed: list[BoundaryMatchView] = []
     #: The latest memories, oldest first.
     recent: list[MemoryView] = []
     #: Recalled memories, best first.
     relevant: list[MemoryView] = []
     #: Active clusters, the most active first.
-    themes: list[ThemeView] = []
+    themes: list[ClusterView] = []
     #: Matching buffer items, best first.
-    held: list[HeldView] = []
+    held: list[BufferItemView] = []
     #: Oldest first.
     percepts: list[PerceptView] = []
     #: Percepts without room in the prompt, left for the next heartbeat.
@@ -188,7 +188,7 @@ class Situation(SituationPart):
     #: The budget level.
     degradation: Degradation = Degradation.NORMAL
     working_memory: WorkingMemory = WorkingMemory()
-    last_beat: LastBeat | None = None
+    last_beat: LastHeartbeat | None = None
     #: Set when stored.
     terms: Terms | None = None
 

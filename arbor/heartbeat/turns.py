@@ -56,7 +56,7 @@ def follow_up_text(
     )
 
 
-def within_beat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:
+def within_heartbeat(earlier: Reply | None, reply: Reply) -> tuple[Reply, tuple[Dropped, ...]]:
     """Return a reply cut to the heartbeat's limit of new goals, and the dropped goals."""
     room = MAX_NEW_GOALS - (len(earlier.new_goals) if earlier is not None else 0)
     extra = reply.new_goals[room:]
@@ -80,5 +80,5 @@ def merge_replies(earlier: Reply | None, reply: Reply) -> Reply:
         if name != "thinking"
     }
     whole["thinking"] = "\n\n".join(filter(None, (earlier.thinking, reply.thinking)))
-    # Both were validated, and `within_beat` checks their common limit.
+    # Both were validated, and `within_heartbeat` checks their common limit.
     return Reply.model_construct(**whole)

@@ -34,7 +34,7 @@ class Degradation(StrEnum):
         return self is Degradation.NORMAL
 
     @property
-    def may_tend(self) -> bool:
+    def may_maintain(self) -> bool:
         """Return whether maintenance may ask models."""
         return self.rank < Degradation.END_TIMES.rank
 

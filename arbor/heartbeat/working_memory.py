@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from arbor.clock import when
 from arbor.errors import WorkingMemoryOverflow
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 
 VERSION = 3
 
@@ -111,7 +111,7 @@ class WorkingMemory(BaseModel):
         return "\n".join([*head, *kept, *tail])
 
 
-def after_beat(
+def after_heartbeat(
     memory: WorkingMemory,
     *,
     thinking: str,

@@ -28,7 +28,7 @@ _MOST = 2.2
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToHold:
+class NewBufferItem:
     """A new buffer item. Raises ContentInvalid for its text, Invalid for anything else."""
 
     content: str

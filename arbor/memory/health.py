@@ -38,7 +38,7 @@ class Metric(StrEnum):
     UNEXTRACTED = "unextracted"
     UNWEIGHED = "unweighed"
     STALE_CLUSTERS = "stale_clusters"
-    FAILED_ERRANDS = "failed_errands"
+    FAILED_MAINTENANCE_CALLS = "failed_errands"
     OTHER_EMBEDDER = "other_embedder"
     FAILING_EMBEDDERS = "failing_embedders"
     EXPIRED = "expired"
@@ -129,7 +129,7 @@ WATCHES: Mapping[Metric, Watch] = MappingProxyType(
             by_agent=True,
             remedy=_WORKERS.format(queue="consolidation"),
         ),
-        Metric.FAILED_ERRANDS: Watch(
+        Metric.FAILED_MAINTENANCE_CALLS: Watch(
             title="questions to the maintenance model that failed for good",
             limit=Limit(warn=10, critical=1_000),
             remedy="their calls say why (console, Model calls); correct ARBOR_MAINTENANCE_MODEL or its key",

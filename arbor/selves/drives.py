@@ -160,7 +160,7 @@ def in_touch(drives: Drives, contact: datetime | None) -> Drives:
     return Drives(states={**drives.states, drive: state})
 
 
-def after_beat(
+def after_heartbeat(
     drives: Drives,
     *,
     now: datetime,

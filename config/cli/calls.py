@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from apps.heartbeats.services.failed_errands import failed_errands, retry_failed_errands
+from apps.heartbeats.services.failed_maintenance_calls import failed_errands, retry_failed_maintenance_calls
 from apps.tenants.scope import tenant_transaction
 from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output
@@ -23,7 +23,7 @@ def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: st
     agent_id = agent.id if agent else None
     with tenant_transaction(choose_tenant(tenant_slug).id):
         failed = failed_errands(agent_id=agent_id)
-        retried = retry_failed_errands(actor=actor(), agent_id=agent_id) if retry else 0
+        retried = retry_failed_maintenance_calls(actor=actor(), agent_id=agent_id) if retry else 0
     output = listing(
         "failed", failed, CALL, about={"retried": retried}, empty="No call of maintenance has failed."
     )

@@ -17,7 +17,7 @@ from arbor.errors import NotFound
 from arbor.goals.values import GoalState, title_key
 from arbor.memory.concepts import concept_key, concept_name
 from arbor.memory.relations import NodeKind
-from arbor.memory.walks import Node
+from arbor.memory.traversal import Node
 from config.cli.output import SHORT
 from config.cli.tenancy import ChosenAgent, tenant_having
 
@@ -99,7 +99,7 @@ def find_episode(agent: ChosenAgent, text: str) -> UUID:
     return find_id(agent, Episode, text)
 
 
-def find_theme(agent: ChosenAgent, text: str) -> UUID:
+def find_cluster(agent: ChosenAgent, text: str) -> UUID:
     """Return the id of the agent's theme that a text names. Raises NotFound."""
     return find_id(agent, Cluster, text)
 

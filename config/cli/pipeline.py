@@ -16,7 +16,7 @@ from apps.console.pictures.pipeline import draw_pipeline
 from apps.console.pictures.pipeline_svg import svg_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
-from arbor.heartbeat.rehearsal import Rehearsal, Script, rehearse
+from arbor.heartbeat.dry_run import DryRun, Script, rehearse
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
@@ -161,7 +161,7 @@ def _outcomes(value: str) -> list[Outcome]:
     return [Outcome(name) for name in names]
 
 
-def _as_json(rehearsal: Rehearsal) -> dict[str, Any]:
+def _as_json(rehearsal: DryRun) -> dict[str, Any]:
     return {
         "path": [
             {"node": step.node, "handler": step.handler, "outcome": step.outcome, "notes": list(step.notes)}
@@ -174,7 +174,7 @@ def _as_json(rehearsal: Rehearsal) -> dict[str, Any]:
     }
 
 
-def _for_people(rehearsal: Rehearsal) -> str:
+def _for_people(rehearsal: DryRun) -> str:
     lines = []
     for place, step in enumerate(rehearsal.passed, start=1):
         colour = {"success": "green", "partial": "yellow"}.get(step.outcome, "red")

@@ -19,8 +19,8 @@ from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import Cluster, Edge, Episode, Memory
 from apps.memories.services.clusters.clusters import cluster_members
-from apps.memories.services.clusters.job import order_clusters
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.clusters.job import recluster_mind
+from apps.memories.services.recall.recaller import recall
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -147,7 +147,7 @@ def look_at(agent: ChosenAgent) -> State:
 
 def tend(agent: ChosenAgent) -> None:
     """Do for this one agent what maintenance does by the clock: find its themes."""
-    order_clusters(agent.tenant_id, agent.id)
+    recluster_mind(agent.tenant_id, agent.id)
 
 
 def grown(agent: ChosenAgent) -> Grown:

@@ -21,7 +21,7 @@ from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.inline import beat_now
+from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.memories.models import Cluster, Episode, Memory, Upkeep
 from apps.memories.services.store.remember import remember
 from apps.queues import captured
@@ -125,8 +125,8 @@ def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
             for place, (speaker, text) in enumerate(CONVERSATION)
         ]
         remember(tenant_id=tenant.id, agent_id=vega.id, memories=said)
-        beats = [beat_now(agent_id=vega.id, tenant_id=tenant.id) for _ in range(3)]
-        beat_now(agent_id=made[1].id, tenant_id=tenant.id)
+        beats = [run_heartbeat_now(agent_id=vega.id, tenant_id=tenant.id) for _ in range(3)]
+        run_heartbeat_now(agent_id=made[1].id, tenant_id=tenant.id)
     return vega, beats
 
 

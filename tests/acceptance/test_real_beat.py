@@ -11,13 +11,13 @@ import pytest
 from apps import providers
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.templates import add_template
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.goals.models import Goal
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -62,7 +62,7 @@ def real_model(local_model_server: LocalModel, monkeypatch: pytest.MonkeyPatch) 
 
 
 def _wait_for_an_answer(agent: Agent) -> None:
-    tell_agent(agent_id=agent.id, text="Are you calm today?", actor="test")
+    message_agent(agent_id=agent.id, text="Are you calm today?", actor="test")
 
 
 def _have_a_plan(agent: Agent) -> None:
@@ -103,7 +103,7 @@ def test_a_beat_of_each_mode_on_a_real_model_is_recorded_as_what_it_was(
             _LIVES[mode](agent)
             before = AgentState.objects.get(agent_id=agent.id)
             known = set(Memory.objects.filter(agent_id=agent.id).values_list("id", flat=True))
-            tick_now(agent_id=agent.id)
+            claim_now(agent_id=agent.id)
         fleet.run()
     with tenant_transaction(tenant.id):
         beat = Heartbeat.objects.get(agent_id=agent.id)

@@ -14,7 +14,7 @@ from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
 from apps.console.pages.fleet import last_beats
 from apps.console.pages.memory_panel import MemoryPanel, read_memory_panel
-from apps.console.pages.rhythm_panel import RhythmPanel, read_rhythm_panel
+from apps.console.pages.schedule_panel import SchedulePanel, read_schedule_panel
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
@@ -98,7 +98,7 @@ class AgentPage:
     memories: Sequence[Memory]
     memory: MemoryPanel
     inner: InnerState | None
-    rhythm: RhythmPanel
+    rhythm: SchedulePanel
     messages: Sequence[OutboxMessage]
     system_prompt: str
     acts: Sequence[Act]
@@ -148,7 +148,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         memories=list(memories.defer("embedding", "lexical").order_by("-occurred_at")[:MEMORIES_LISTED]),
         memory=read_memory_panel(agent.id),
         inner=read_inner_state(agent_id=agent.id, now=datetime.now(UTC)) if state else None,
-        rhythm=read_rhythm_panel(
+        rhythm=read_schedule_panel(
             agent.id,
             notices=state.notices if state else [],
             idle_beats=state.idle_beats if state else 0,

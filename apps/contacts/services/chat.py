@@ -22,8 +22,8 @@ from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_finalize import store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
 from apps.contacts.services.chat_timer import beat_at_once, rest_timer, resume_timer
-from apps.heartbeats.services.calls import fulfil_call
-from apps.heartbeats.services.errands import Errand, write_errand
+from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.maintenance_calls import MaintenanceCall, write_maintenance_call
 from apps.heartbeats.services.purposes import subject_of_turn
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.store.appraisal import word_lists
@@ -172,9 +172,9 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
         if prepared.crossings:
             turn.detail = {**turn.detail, "boundaries": list(prepared.crossings)}
             turn.save(update_fields=["detail"])
-        written = write_errand(
+        written = write_maintenance_call(
             agent_id=turn.session.agent_id,
-            errand=Errand(
+            errand=MaintenanceCall(
                 subject=subject_of_turn(
                     turn.session_id, turn_id, recalled=prepared.recalled, models_left=prepared.models_left
                 ),
@@ -265,7 +265,7 @@ def _waits(turn_id: UUID) -> bool:
 
 def _ask_until_answered(call_id: UUID, tenant_id: UUID, turn_id: UUID) -> bool:
     """Execute the call and its retries; False if another process answers."""
-    while fulfil_call(call_id=call_id, tenant_id=tenant_id):
+    while execute_call(call_id=call_id, tenant_id=tenant_id):
         with tenant_transaction(tenant_id):
             if not _waits(turn_id):
                 return True

@@ -29,7 +29,7 @@ _COLUMNS = (
 )
 
 
-def boundaries_crossed(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
+def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
     """Return the boundary matches of a text, the most important first. Outside any transaction."""
     with tenant_transaction(tenant_id):
         rules = in_force(

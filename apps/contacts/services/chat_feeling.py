@@ -40,7 +40,7 @@ def feel_turn(
     state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
 
 
-def note_crossings(
+def audit_boundary_matches(
     asked: ChatMessage, *, arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
 ) -> None:
     """Audit the boundary matches of a turn in the open transaction. Without matches, no statement."""

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from apps.agents.models import AgentState
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_boundaries import boundaries_crossed
-from apps.contacts.services.chat_feeling import feel_turn, note_crossings
+from apps.contacts.services.chat_boundaries import match_boundaries
+from apps.contacts.services.chat_feeling import audit_boundary_matches, feel_turn
 from apps.contacts.services.chat_timer import resume_timer
 from apps.memories.services.store.remember import Embedded, embed_memories, store
 from apps.memories.services.store.snippets import keep_code
@@ -50,7 +50,7 @@ def prepare_answer(
     tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply
 ) -> PreparedAnswer:
     """Check the answer against the agent's boundaries, and embed both turns."""
-    crossed = boundaries_crossed(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
+    crossed = match_boundaries(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
     withheld = [match for match in crossed if not may_go_on(match.boundary, read.thinking)]
     reply = _refusal(withheld) if withheld else read.reply
     with tenant_transaction(tenant_id):
@@ -59,7 +59,7 @@ def prepare_answer(
     return PreparedAnswer(
         reply=reply,
         thinking=read.thinking,
-        crossings=[crossing_detail(match, withheld=match in withheld) for match in crossed],
+        crossings=[match_detail(match, withheld=match in withheld) for match in crossed],
         memories=memories,
         embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
         left_out=read.left_out,
@@ -101,7 +101,7 @@ def store_answer(
     )
     keep_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
     _bring_to_mind(agent_id, asked, answer, now)
-    note_crossings(asked, arrived=_arrived(asked), own=answer.crossings)
+    audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.crossings)
     return [
         *(
             f"withheld by the boundary {match['name']}: {match['why']}"
@@ -133,10 +133,10 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     if state is not None:
         _receive_turn(state, asked, own=(), now=now)
         state.save(update_fields=["mood", "stale_beats"])
-    note_crossings(asked, arrived=_arrived(asked), own=())
+    audit_boundary_matches(asked, arrived=_arrived(asked), own=())
 
 
-def crossing_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
+def match_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
     """Return a boundary match as the row of a turn stores it."""
     return {
         "name": crossing.boundary.name,

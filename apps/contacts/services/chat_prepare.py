@@ -15,11 +15,11 @@ from django.contrib.postgres.expressions import ArraySubquery
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.profile import system_prompt_of
 from apps.contacts.models import ChatMessage
-from apps.contacts.services.chat_boundaries import boundaries_crossed
+from apps.contacts.services.chat_boundaries import match_boundaries
 from apps.contacts.services.chat_feeling import mood_of
-from apps.contacts.services.chat_finalize import crossing_detail
+from apps.contacts.services.chat_finalize import match_detail
 from apps.goals.models import Goal
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LENGTH
 from apps.memories.services.store.snippets import find_code
 from apps.providers import default_model
@@ -30,9 +30,9 @@ from arbor.contacts.chat import SHOWN_TURNS
 from arbor.contacts.chat_prompt import (
     SCHEMA,
     SCHEMA_NAME,
+    BoundaryMatchView,
     ChatView,
     CodeView,
-    CrossingView,
     TurnView,
     build_chat_prompt,
     shown_turns,
@@ -85,7 +85,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     with tenant_transaction(tenant_id):
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
     agent: Agent = turn.session.agent
-    crossed = boundaries_crossed(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
+    crossed = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
     relevant = recall(
         tenant_id=tenant_id,
         agent_id=agent.id,
@@ -121,7 +121,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         models_left=models[1:],
         sections=[section._asdict() for section in prompt.sections],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
-        crossings=[crossing_detail(match, withheld=False) for match in crossed],
+        crossings=[match_detail(match, withheld=False) for match in crossed],
     )
 
 
@@ -169,7 +169,7 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Cro
             for row in find_code(agent_id=agent.id, text=turn.content[:CODE_QUERY_LENGTH], limit=CODE_SHOWN)
         ],
         crossings=[
-            CrossingView(
+            BoundaryMatchView(
                 name=match.boundary.name,
                 description=match.boundary.description,
                 response=match.boundary.response.value,

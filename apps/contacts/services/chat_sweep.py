@@ -67,7 +67,7 @@ def _sweep_conversation(tenant_id: UUID, session: ChatSession) -> bool:
 
 
 def _is_asked(session: ChatSession) -> bool:
-    """Return whether the answer's call is pending or running; `recover_errands` recovers such calls."""
+    """Return whether the answer's call is pending or running; `recover_maintenance_calls` recovers such calls."""
     return bool(
         ExternalCall.objects.filter(
             agent_id=session.agent_id,

@@ -171,7 +171,7 @@ def _not_sent(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
         )
         if noted and after.status is DeliveryStatus.FAILED:
             outgoing = claimed.outgoing
-            tell_writer(
+            notify_writer(
                 claimed.message_id,
                 claimed.agent_id,
                 kind=claimed.kind,
@@ -185,7 +185,7 @@ def _not_sent(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
     return bool(noted)
 
 
-def tell_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
+def notify_writer(message_id: UUID, agent_id: UUID, *, kind: str, about: str, reason: str) -> None:
     """Notify the agent that its message did not arrive."""
     Percept.objects.create(
         tenant_id=current_tenant(),

@@ -12,7 +12,7 @@ from apps.tenants.statements import fetch
 from arbor.contacts.cooldown import refusals
 from arbor.heartbeat.situation import Environment
 
-#: What a beat sees of it: a column of the one statement of `apps.heartbeats.services.sight`, counted for those alone that
+#: What a beat sees of it: a column of the one statement of `apps.heartbeats.services.situation`, counted for those alone that
 #: may write in public. One decision may have gone to several channels.
 PUBLISHED_SEEN = """
 CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (

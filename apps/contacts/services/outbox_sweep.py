@@ -10,7 +10,7 @@ import structlog
 from django.conf import settings
 from django.db import connections, transaction
 
-from apps.contacts.services.delivery import tell_writer
+from apps.contacts.services.delivery import notify_writer
 from apps.contacts.services.outbox import deliver_message
 from apps.queues import enqueue
 from apps.tenants.models import TenantStatus
@@ -102,5 +102,5 @@ def _end_lost(message_id: UUID, tenant_id: UUID) -> bool:
     with tenant_transaction(tenant_id):
         rows = fetch(_END_LOST, message=message_id, tries=MAX_TRIES)
         for agent_id, kind, subject, content, reason in rows:
-            tell_writer(message_id, agent_id, kind=kind, about=subject or content, reason=reason)
+            notify_writer(message_id, agent_id, kind=kind, about=subject or content, reason=reason)
     return bool(rows)

@@ -1,4 +1,4 @@
-"""The columns about goals in the statement of `apps.heartbeats.services.sight` that reads a situation."""
+"""The columns about goals in the statement of `apps.heartbeats.services.situation` that reads a situation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PRESENT = """
     JOIN memories_activation x ON x.tenant_id = l.tenant_id AND x.memory_id = l.memory_id
     WHERE l.tenant_id = g.tenant_id AND l.goal_id = g.id AND x.at > now() - interval '1 day'
 """
-#: `a` is the agent's row, `s` its state. A goal is an array, in the order in which `arbor.heartbeat.goal_sight` unpacks it.
+#: `a` is the agent's row, `s` its state. A goal is an array, in the order in which `arbor.heartbeat.goal_situation` unpacks it.
 GOALS_SEEN = f"""
     (SELECT coalesce(json_agg(json_build_array(
             g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.touched_at, g.parent_id,

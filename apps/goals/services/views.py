@@ -7,7 +7,7 @@ from uuid import UUID
 
 from apps.goals.services.sight import see_goals
 from arbor.agents.genome import AgentTraits
-from arbor.heartbeat.goal_sight import view_goals, view_plans
+from arbor.heartbeat.goal_situation import view_goals, view_plans
 from arbor.heartbeat.goal_views import GoalView, PlanView
 
 

@@ -8,7 +8,7 @@ from apps.selves.services.evidence import note_evidence
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.walks import NOTE_LENGTH
+from arbor.memory.traversal import NOTE_LENGTH
 
 
 def connect_things(context: ActionContext, decision: Decision) -> ActionResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from apps.goals.services.views import goal_views
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.sections.goals import overview
 

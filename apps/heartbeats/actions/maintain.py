@@ -8,23 +8,23 @@ from typing import Any
 from uuid import UUID
 
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
-from apps.memories.services.clusters import naming as cluster_naming
+from apps.memories.services.clusters import cluster_naming
 from apps.memories.services.clusters.clusters import cluster_members
 from apps.memories.services.graph.nodes import id_of
-from apps.memories.services.graph.walks import find_connected
+from apps.memories.services.graph.traversal import find_connected
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
 from apps.selves.services.looking import belief_of
 from apps.selves.services.proposals import keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.learning import learned
+from arbor.heartbeat.memory_sources import learned
 from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.steps.making import vectors_of
 from arbor.memory.relations import NodeKind
+from arbor.memory.traversal import Node
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.memory.walks import Node
 from arbor.selves.values import Standing
 
 #: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
@@ -69,7 +69,7 @@ def _view_belief(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
-    cluster_id, name = cluster_naming.find_theme(agent_id=context.agent_id, named=decision.params["id"])
+    cluster_id, name = cluster_naming.find_cluster(agent_id=context.agent_id, named=decision.params["id"])
     members = cluster_members(cluster_id=cluster_id, limit=SHOWN_AROUND)
     lines = [
         f"theme {cluster_id}: {name}",
@@ -164,7 +164,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
 
 def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     params, reason = decision.params, decision.params["reason"]
-    cluster = cluster_naming.find_theme(agent_id=context.agent_id, named=params["id"])
+    cluster = cluster_naming.find_cluster(agent_id=context.agent_id, named=params["id"])
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])

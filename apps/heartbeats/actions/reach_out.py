@@ -9,7 +9,7 @@ from apps.heartbeats.actions.context import GLIMPSE, ActionContext
 from apps.memories.services.store.remember import store
 from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
 from arbor.memory.values import MemoryType, NewMemory
 

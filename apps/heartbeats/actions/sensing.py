@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.models import Percept
+from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.guarding import crossed_by
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.selves.boundary_check import in_force
@@ -57,5 +57,5 @@ def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterato
         for percept in arrived
     ]
     rules = in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries if situation.terms else [])
-    for match in crossed_by(views, rules, {}):
+    for match in boundary_matches_of(views, rules, {}):
         yield f"It touches your boundary {match.boundary} ({match.response}), for {match.why}: {match.description}"

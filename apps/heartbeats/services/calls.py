@@ -17,8 +17,8 @@ from django.db import connections
 from apps import web
 from apps.heartbeats.services.call_leases import LeasedCall, lease_calls, renew_lease
 from apps.heartbeats.services.call_results import CallResult, store_results
-from apps.heartbeats.services.errands import record_failed_try, settle_maintenance_call
 from apps.heartbeats.services.ledger import charge_failure
+from apps.heartbeats.services.maintenance_calls import record_failed_try, settle_maintenance_call
 from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelError, WebFailed
@@ -37,7 +37,7 @@ GATHERED_FOR_S = 0.05
 type Submit = Callable[[Callable[[], None]], object]
 
 
-def fulfil_call(*, call_id: UUID, tenant_id: UUID) -> bool:
+def execute_call(*, call_id: UUID, tenant_id: UUID) -> bool:
     """Call the model, store its reply or error, and resume the heartbeat or apply the maintenance call.
 
     Returns False when the call is leased, done or not due, and when its lease was lost meanwhile.

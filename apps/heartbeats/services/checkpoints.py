@@ -20,10 +20,10 @@ from apps.tenants.encoding import to_json
 from apps.tenants.packing import pack, pack_text
 from apps.tenants.statements import fetch
 from arbor.errors import StaleLease
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.checkpoint import checkpoint_json
 from arbor.heartbeat.needs import Question
 from arbor.heartbeat.record import dropped_json
+from arbor.heartbeat.state import Beat
 from arbor.ids import uuid7
 
 log = structlog.get_logger(__name__)

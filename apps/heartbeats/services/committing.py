@@ -22,7 +22,7 @@ from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.usage import write_levels
 from apps.memories.services.recall.activation import note_recalls
-from apps.memories.services.retention.buffer import hold_for
+from apps.memories.services.retention.buffer import buffer_for_agents
 from apps.memories.services.store.provenance import Tie, draw_ties
 from apps.memories.services.store.snippets import keep_code
 from apps.selves.models import Experience
@@ -31,15 +31,15 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch, insert_rows
 from arbor.errors import TransitionIllegal
 from arbor.goals.plans import GoalLink
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.effects import AuditNote, Effects
 from arbor.heartbeat.energy import MAX_ENERGY
-from arbor.heartbeat.merging import (
+from arbor.heartbeat.state import Beat
+from arbor.heartbeat.state_merge import (
     after_writing,
     merged_amount,
     merged_memory,
     merged_mood,
-    merged_stale_beats,
+    merged_stale_heartbeats,
 )
 from arbor.heartbeat.steps.recording import NOPS_TO_DORMANCY, NOPS_TO_WARN
 from arbor.heartbeat.working_memory import WorkingMemory
@@ -165,7 +165,7 @@ def _write_references(effects: Sequence[tuple[LeasedHeartbeat, Effects]]) -> Non
             ids=[percept_id for percept_id, _ in percepts],
             beats=[heartbeat_id for _, heartbeat_id in percepts],
         )
-    hold_for({beat.agent_id: effect_set.held for beat, effect_set in beats if effect_set.held})
+    buffer_for_agents({beat.agent_id: effect_set.held for beat, effect_set in beats if effect_set.held})
     for beat, effect_set in beats:
         keep_code(agent_id=beat.agent_id, texts=effect_set.code, source=beat.source)
 
@@ -275,7 +275,7 @@ def _columns(
             valence=moved.valence if moved else 0.0,
             arousal=moved.arousal if moved else 0.0,
         ),
-        "stale_beats": merged_stale_beats(state.stale_beats, found=found.stale_beats, now=stale_beats),
+        "stale_beats": merged_stale_heartbeats(state.stale_beats, found=found.stale_beats, now=stale_beats),
         "drives": state.drives,
         "learned": state.learned,
         "idle_beats": state.idle_beats,

@@ -13,13 +13,13 @@ from django.conf import settings
 from django.db import connections
 
 from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.errands import Errand, ask
-from apps.heartbeats.services.lost_errands import recover_errands
+from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
+from apps.heartbeats.services.maintenance_calls import MaintenanceCall, ask
 from apps.heartbeats.services.purposes import subject_of_episode, subject_of_memories
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.graph.extraction import extract_by_rule
-from apps.memories.services.jobs.chores import Chore, agents_with, waiting_memories
 from apps.memories.services.jobs.episodes import close_episodes
+from apps.memories.services.jobs.maintenance_flags import MaintenanceFlag, agents_with, waiting_memories
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.jobs.summaries import (
     Summary,
@@ -32,7 +32,7 @@ from apps.memories.services.jobs.summaries import (
 from apps.memories.services.store.remember import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
-from arbor.memory.errands import Excerpt, errand_request, left_out_of_prompt
+from arbor.memory.maintenance_calls import Excerpt, left_out_of_prompt, maintenance_request
 from arbor.memory.summary import Line, extractive_summary
 from arbor.models.handles import REFLEX, REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, ModelRequest
@@ -72,7 +72,7 @@ AND NOT EXISTS (
 """
 
 
-def tend_episodes() -> Round:
+def maintain_episodes() -> Round:
     """Close the episodes that are over, and summarize closed ones after a while."""
     rounds = [close_episodes()]
     waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
@@ -82,13 +82,13 @@ def tend_episodes() -> Round:
 
 def consolidate() -> Round:
     """Recover lost maintenance calls, extract concepts of new memories, and appraise memories."""
-    rounds = [recover_errands()]
-    extracting = agents_with(Chore.EXTRACT)
+    rounds = [recover_maintenance_calls()]
+    extracting = agents_with(MaintenanceFlag.EXTRACT)
     if settings.ARBOR_MAINTENANCE_MODEL:
         extracting = _allowed(extracting, CallPurpose.EXTRACT)
     rounds.append(make_round("concepts", waiting=extracting, tend=_extract, lasts=_ROUND_DURATION))
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
-        waiting = _allowed(agents_with(Chore.WEIGH), CallPurpose.WEIGH)
+        waiting = _allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
         rounds.append(make_round("weights", waiting=waiting, tend=_appraise, lasts=_ROUND_DURATION))
     return _sum_of(rounds)
 
@@ -127,8 +127,8 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
     return done + _summarize_by_rule(tenant_id, agent_id, short)
 
 
-def _summary_call(episode: Unsummarized) -> Errand:
-    return Errand(
+def _summary_call(episode: Unsummarized) -> MaintenanceCall:
+    return MaintenanceCall(
         subject=subject_of_episode(episode.episode_id, size=episode.size),
         request=_request(CallPurpose.SUMMARIZE, episode.excerpts),
         model=maintenance_model(),
@@ -167,14 +167,16 @@ def _summarize_by_rule(tenant_id: UUID, agent_id: UUID, episodes: Sequence[Unsum
 def _extract(tenant_id: UUID, agent_id: UUID) -> int:
     if not settings.ARBOR_MAINTENANCE_MODEL:
         return extract_by_rule(tenant_id, agent_id)
-    return _enqueue_call(tenant_id, agent_id, CallPurpose.EXTRACT, Chore.EXTRACT, EXTRACT_BATCH)
+    return _enqueue_call(tenant_id, agent_id, CallPurpose.EXTRACT, MaintenanceFlag.EXTRACT, EXTRACT_BATCH)
 
 
 def _appraise(tenant_id: UUID, agent_id: UUID) -> int:
-    return _enqueue_call(tenant_id, agent_id, CallPurpose.WEIGH, Chore.WEIGH, WEIGH_BATCH)
+    return _enqueue_call(tenant_id, agent_id, CallPurpose.WEIGH, MaintenanceFlag.WEIGH, WEIGH_BATCH)
 
 
-def _enqueue_call(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: Chore, batch: int) -> int:
+def _enqueue_call(
+    tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: MaintenanceFlag, batch: int
+) -> int:
     """Enqueue a maintenance call about a batch of pending memories without one; return their number."""
     with tenant_transaction(tenant_id):
         # One worker at a time selects for an agent, so no memory is in two calls.
@@ -188,7 +190,7 @@ def _enqueue_call(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: 
         if not waiting:
             return 0
         excerpts = [excerpt for _, excerpt in waiting]
-        errand = Errand(
+        errand = MaintenanceCall(
             subject=subject_of_memories([memory_id for memory_id, _ in waiting]),
             request=_request(purpose, excerpts),
             model=maintenance_model(),
@@ -200,7 +202,7 @@ def _enqueue_call(tenant_id: UUID, agent_id: UUID, purpose: CallPurpose, chore: 
 def _request(purpose: CallPurpose, excerpts: Sequence[Excerpt]) -> ModelRequest:
     # The nonce cannot be guessed, so no memory can close its data block and inject a prompt.
     by_rule = maintenance_model().startswith(f"{REFLEX}/")
-    return errand_request(purpose, excerpts, nonce=secrets.token_hex(8), for_rules=by_rule)
+    return maintenance_request(purpose, excerpts, nonce=secrets.token_hex(8), for_rules=by_rule)
 
 
 def _unfinished(agent_id: UUID, purpose: CallPurpose) -> list[tuple[str, dict[str, Any]]]:
@@ -216,7 +218,7 @@ def _free_calls(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
     Tenants with open calls share ARBOR_MAX_ERRANDS equally; a new tenant has its share at once. Calls that wait for a
     later try count only for their own agent.
     """
-    if not maintenance_model().startswith(f"{REFLEX}/") and not day_of(agent_id).level.may_tend:
+    if not maintenance_model().startswith(f"{REFLEX}/") and not day_of(agent_id).level.may_maintain:
         return 0
     with connections[OPS].cursor() as cursor:
         cursor.execute(_OPEN, {"tenant": tenant_id})

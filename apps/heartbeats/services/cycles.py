@@ -15,7 +15,7 @@ from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Trigger
-from apps.heartbeats.services.inline import beat_now
+from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.heartbeats.services.schedule import require_claimable
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, TransitionIllegal
@@ -63,9 +63,9 @@ def give_cycle(*, agent_id: UUID, ticks: int, actor: str) -> int:
     return allocate(agent_id=agent_id, ticks=ticks, actor=actor)
 
 
-def beat_once(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Tick:
-    """Run one heartbeat in this process. Raises the errors of `inline.beat_now`."""
-    return tick_of(beat_now(agent_id=agent_id, tenant_id=tenant_id, trigger=trigger))
+def run_one_heartbeat(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Tick:
+    """Run one heartbeat in this process. Raises the errors of `inline.run_heartbeat_now`."""
+    return tick_of(run_heartbeat_now(agent_id=agent_id, tenant_id=tenant_id, trigger=trigger))
 
 
 def run_ticks(
@@ -139,7 +139,7 @@ def _run_next(agent_id: UUID, tenant_id: UUID, *, patience: float) -> Tick:
     until = monotonic() + patience
     while True:
         try:
-            return beat_once(agent_id=agent_id, tenant_id=tenant_id, trigger=Trigger.CYCLE)
+            return run_one_heartbeat(agent_id=agent_id, tenant_id=tenant_id, trigger=Trigger.CYCLE)
         except AgentNotActive:
             raise
         except TransitionIllegal:

@@ -23,8 +23,8 @@ from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.questions import asked_before
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
-from apps.memories.services.recall.doors import Recaller
-from apps.memories.services.recall.tip_of_the_tongue import on_the_tip_of_the_tongue
+from apps.memories.services.recall.partial_recall import partial_recall_after
+from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.buffer import BufferSearch, search_buffers
 from apps.memories.services.store.placement import ToRemember
 from apps.memories.services.store.provenance import require_memories
@@ -37,9 +37,9 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed
 from arbor.goals.backlog import Backlog
 from arbor.heartbeat import needs
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import ProposalChoice
-from arbor.heartbeat.situation import HeldView
+from arbor.heartbeat.situation import BufferItemView
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.ids import read_id
 from arbor.memory.recall_request import RecallRequest
@@ -170,7 +170,7 @@ class Fetcher:
             ]
         )
         return [
-            [HeldView(content=item.content, role=item.role, at=item.held_at) for item in items]
+            [BufferItemView(content=item.content, role=item.role, at=item.held_at) for item in items]
             for items in found
         ]
 
@@ -260,7 +260,7 @@ def _one_by_one(
 
 def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
     need: needs.Themes = open_need.need
-    found = on_the_tip_of_the_tongue(
+    found = partial_recall_after(
         agent_id=open_need.agent_id,
         recalled=need.recalled,
         vector=need.vector,
@@ -330,7 +330,7 @@ _ANSWERS: Mapping[type, Callable[[Fetcher, Sequence[OpenNeed]], list[Any]]] = Ma
         needs.CallReply: _one_by_one(_call_reply),
         needs.Embedding: Fetcher._embedding,
         RecallRequest: Fetcher._recalls,
-        needs.HeldThings: Fetcher._buffer_items,
+        needs.BufferItems: Fetcher._buffer_items,
         needs.Themes: _one_by_one(_cluster_names),
         needs.OwnMemories: _one_by_one(_own_memories),
         needs.OpenBacklog: Fetcher._backlogs_of,
@@ -348,7 +348,7 @@ _WRITING_MEMORIES = frozenset({needs.Placing, needs.Propose, *_USING_ROWS})
 #: Kinds whose answers lock or write rows.
 _COMMITTING = frozenset(
     {
-        needs.HeldThings,
+        needs.BufferItems,
         needs.OpenBacklog,
         needs.SettledProposals,
         needs.DecideProposal,

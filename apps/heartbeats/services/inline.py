@@ -7,10 +7,10 @@ from uuid import UUID
 from django.db import connections
 
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Trigger
-from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.processes import living_processes
-from apps.heartbeats.services.schedule import tick_now
-from apps.heartbeats.services.walk import advance_heartbeat
+from apps.heartbeats.services.runner import advance_heartbeat
+from apps.heartbeats.services.schedule import claim_now
 from apps.queues import Message, Queue, Task, captured, publish
 from apps.tenants.scope import APP, tenant_transaction
 
@@ -24,7 +24,7 @@ def fleet_is_live() -> bool:
     return served >= _NEEDED
 
 
-def beat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Heartbeat:
+def run_heartbeat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> Heartbeat:
     """Claim the agent and execute the messages of its heartbeat here until the heartbeat has ended; return it.
 
     The lease excludes workers that start meanwhile. Raises NotFound, TransitionIllegal if the agent is not active or its
@@ -34,7 +34,7 @@ def beat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Trigger.OPER
         raise RuntimeError("a heartbeat is run outside any transaction: it opens its own")
     with captured() as messages:
         with tenant_transaction(tenant_id):
-            tick_now(agent_id=agent_id, trigger=trigger)
+            claim_now(agent_id=agent_id, trigger=trigger)
             slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent_id)
         for message in messages:  # grows while it is iterated
             _run(message)
@@ -49,7 +49,7 @@ def _run(message: Message) -> None:
         advance_heartbeat(
             agent_id=UUID(arguments["agent_id"]), tenant_id=message.tenant_id, epoch=arguments["epoch"]
         )
-    elif message.task is Task.FULFIL:
-        fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
+    elif message.task is Task.EXECUTE_CALL:
+        execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
     else:
         publish(message)

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from apps.agents.models import Agent
-from apps.heartbeats.services.sight import load_situation
+from apps.heartbeats.services.situation import load_situation
 from apps.providers import default_model
 from apps.selves.services.views import view_self
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import NotFound
-from arbor.heartbeat.goal_sight import view_goals
+from arbor.heartbeat.goal_situation import view_goals
 from arbor.heartbeat.self_views import AspectView, BeliefView
 from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.working_memory import WorkingMemory

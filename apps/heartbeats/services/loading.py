@@ -25,7 +25,7 @@ from apps.heartbeats.services.recent_activity import (
     used_of,
 )
 from apps.heartbeats.services.schedule import JITTER
-from apps.heartbeats.services.sight import load_situations
+from apps.heartbeats.services.situation import load_situations
 from apps.heartbeats.services.usage import budget_status
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import word_lists
@@ -41,14 +41,14 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.goals.intents import IntentStatus
 from arbor.goals.review import GoalFlag
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.beat import Beat, BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
-from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetKind, Holdings, budget_of
+from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.checkpoint import read_checkpoint
-from arbor.heartbeat.failure_modes import Pulse
-from arbor.heartbeat.goal_sight import circumstances_of, scale_of, view_goals
-from arbor.heartbeat.merging import FoundState
+from arbor.heartbeat.failure_modes import RecentActivity
+from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.situation import Environment, LastBeat, Situation
+from arbor.heartbeat.situation import Environment, LastHeartbeat, Situation
+from arbor.heartbeat.state import Beat, BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
+from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.turns import turns_allowed
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
@@ -215,7 +215,7 @@ def _opening(columns: _Columns, situation: Situation, genome: AgentGenome | None
     stale = [goal.title for goal in situation.active_goals if GoalFlag.STALE in goal.flags]
     mood = situation.mood.valence if columns["mood"] and situation.mood else None
     return Opening(
-        pulse=Pulse(
+        pulse=RecentActivity(
             beats=glances_of(pulse),
             energy=spending_of(pulse),
             stale_goals=stale[:_STALE_NAMED],
@@ -247,7 +247,7 @@ def _situation(
     now: datetime,
 ) -> Situation:
     budget = budget_of(terms.kind, terms.allowance) if terms else DEFAULT_BUDGET
-    holdings = Holdings(
+    holdings = BudgetBalance(
         energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
     )
     possible = [name for name in columns["allowed_actions"] if name not in missing]
@@ -292,11 +292,11 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
     )
 
 
-def _last_beat(beat: Mapping[str, Any] | None) -> LastBeat | None:
+def _last_beat(beat: Mapping[str, Any] | None) -> LastHeartbeat | None:
     if beat is None:
         return None
     outcomes = [f"{action['action']}: {action['summary']}" for action in beat["actions"]]
-    return LastBeat(
+    return LastHeartbeat(
         number=beat["number"], mode=Mode(beat["mode"]), narrative=beat["narrative"], outcomes=outcomes
     )
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from apps.heartbeats.models import CallStatus
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.needs import CallResult
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.engine import Checkpoint, Progress, StepRecord
 from arbor.pipeline.graph import heartbeat_text, load_graph

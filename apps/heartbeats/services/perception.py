@@ -19,7 +19,11 @@ from arbor.errors import Invalid
 from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
 
 #: Kinds of percepts that persons and programs may create.
-TOLD: tuple[PerceptKind, ...] = (PerceptKind.ENVIRONMENT, PerceptKind.INTERRUPT, PerceptKind.ERROR)
+PERCEIVABLE_KINDS: tuple[PerceptKind, ...] = (
+    PerceptKind.ENVIRONMENT,
+    PerceptKind.INTERRUPT,
+    PerceptKind.ERROR,
+)
 #: Characters of the detail as JSON at most.
 DETAIL_LENGTH = 4_000
 
@@ -39,9 +43,9 @@ def perceive(
     `kind` is environment, interrupt or error; `detail` is JSON of at most 4,000 characters. For an inactive agent the
     percept stays pending. Raises NotFound, Invalid.
     """
-    if kind not in TOLD:
+    if kind not in PERCEIVABLE_KINDS:
         raise Invalid(
-            f"an agent can be told of {', '.join(TOLD)}, not {kind!r}; `arbor agent tell` sends messages"
+            f"an agent can be told of {', '.join(PERCEIVABLE_KINDS)}, not {kind!r}; `arbor agent tell` sends messages"
         )
     content = content.strip()
     if not content or len(content) > MESSAGE_LENGTH or "\0" in content:

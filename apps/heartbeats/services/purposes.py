@@ -9,7 +9,12 @@ from uuid import UUID
 
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
 from apps.memories.services.graph.extraction import extract_left_out, store_concepts
-from apps.memories.services.jobs.chores import MAX_TRIES, Chore, end_waiting, note_left_out
+from apps.memories.services.jobs.maintenance_flags import (
+    MAX_TRIES,
+    MaintenanceFlag,
+    end_waiting,
+    note_left_out,
+)
 from apps.memories.services.jobs.summaries import (
     Embedded,
     Summary,
@@ -17,9 +22,9 @@ from apps.memories.services.jobs.summaries import (
     note_failed_summary,
     store_summaries,
 )
-from apps.memories.services.store.weighing import store_weights
+from apps.memories.services.store.model_appraisal import store_weights
 from arbor.contacts.chat_reply import read_chat_reply
-from arbor.memory.errand_replies import Answers, read_concepts, read_scores, read_summary
+from arbor.memory.maintenance_replies import Answers, read_concepts, read_scores, read_summary
 from arbor.models.ports import CallPurpose
 
 #: The subject of a call, as JSON.
@@ -67,7 +72,9 @@ def _apply_concepts(
 ) -> Sequence[str]:
     ids = _memories(subject)
     store_concepts(agent_id, {ids[place]: concepts for place, concepts in read.by_place.items()})
-    given_up, notes = _left_out(agent_id, Chore.EXTRACT, ids, read, rule="its concepts are taken by rule")
+    given_up, notes = _left_out(
+        agent_id, MaintenanceFlag.EXTRACT, ids, read, rule="its concepts are taken by rule"
+    )
     extract_left_out(agent_id, given_up)
     return [*read.dropped, *notes]
 
@@ -75,13 +82,15 @@ def _apply_concepts(
 def _apply_weights(agent_id: UUID, subject: Subject, read: Answers[float], _by: str) -> Sequence[str]:
     ids = _memories(subject)
     store_weights(agent_id, {ids[place]: score for place, score in read.by_place.items()})
-    given_up, notes = _left_out(agent_id, Chore.WEIGH, ids, read, rule="it keeps the weight by rule")
-    end_waiting(Chore.WEIGH, given_up)
+    given_up, notes = _left_out(
+        agent_id, MaintenanceFlag.WEIGH, ids, read, rule="it keeps the weight by rule"
+    )
+    end_waiting(MaintenanceFlag.WEIGH, given_up)
     return [*read.dropped, *notes]
 
 
 def _left_out(
-    agent_id: UUID, chore: Chore, ids: Sequence[UUID], read: Answers[Any], *, rule: str
+    agent_id: UUID, chore: MaintenanceFlag, ids: Sequence[UUID], read: Answers[Any], *, rule: str
 ) -> tuple[list[UUID], list[str]]:
     """Count a try for memories that the reply left out; return those out of tries, and notes."""
     numbers = {memory_id: place + 1 for place, memory_id in enumerate(ids) if place not in read.by_place}

@@ -14,9 +14,9 @@ from arbor.heartbeat.failure_modes import (
     BEATS_WATCHED,
     NARRATIVES_READ,
     UNSUMMARIZED_EPISODES,
-    BeatGlance,
+    RecentHeartbeat,
 )
-from arbor.heartbeat.rhythm import ActiveHours, Rhythm
+from arbor.heartbeat.pacing import ActiveHours, Rhythm
 from arbor.heartbeat.usage import Amounts
 
 #: Age of a locked intent that counts as stuck: a heartbeat lasts minutes.
@@ -110,10 +110,10 @@ def presence_of(pulse: Mapping[str, Any], *, last_contact: datetime | None, now:
     }
 
 
-def glances_of(pulse: Mapping[str, Any]) -> list[BeatGlance]:
+def glances_of(pulse: Mapping[str, Any]) -> list[RecentHeartbeat]:
     """Return the latest heartbeats, newest first."""
     return [
-        BeatGlance(
+        RecentHeartbeat(
             status=status,
             mode=mode,
             reason=reason or "",

@@ -15,7 +15,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.questions import request_of, sections_of
-from arbor.heartbeat.replay import RecordedBeat, decide_reply
+from arbor.heartbeat.replay import RecordedHeartbeat, decide_reply
 from arbor.heartbeat.situation import Situation
 from arbor.models.handles import REFLEX, Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
@@ -32,13 +32,13 @@ class Found:
     agent: str
     number: int
     model: str
-    beat: RecordedBeat
+    beat: RecordedHeartbeat
     #: The first request to its model; None if it was not stored.
     request: ModelRequest | None
 
 
 @dataclass(frozen=True, kw_only=True)
-class OtherMind:
+class OtherModelDecision:
     """The decisions of another model."""
 
     model: str
@@ -46,7 +46,7 @@ class OtherMind:
     decisions: tuple[Decision, ...]
 
 
-def read_beat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
+def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
     """Read a heartbeat's record. Raises NotFound, and Invalid for one without a decision or a complete record."""
     with tenant_transaction(tenant_id):
         _read_only()
@@ -72,7 +72,7 @@ def read_beat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
         return _found(beat, situation, calls)
 
 
-def ask_other(found: Found, *, model: str) -> OtherMind:
+def ask_other_model(found: Found, *, model: str) -> OtherModelDecision:
     """Send the recorded request to another model (`provider/model`), and decide on its reply; write nothing.
 
     Raises Invalid for an invalid handle or a missing prompt, ModelError, and ReplyInvalid for a reply without decision.
@@ -93,7 +93,7 @@ def ask_other(found: Found, *, model: str) -> OtherMind:
     if connections[APP].in_atomic_block:
         raise RuntimeError("a model is asked outside any transaction")
     reply = model_for(handle).complete(request, deadline_s=settings.ARBOR_MODEL_DEADLINE_S)
-    return OtherMind(model=handle, reply=reply, decisions=decide_reply(found.beat, reply.text))
+    return OtherModelDecision(model=handle, reply=reply, decisions=decide_reply(found.beat, reply.text))
 
 
 def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> Found:
@@ -106,7 +106,7 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
         agent=beat.agent.name,
         number=beat.number,
         model=beat.model,
-        beat=RecordedBeat(
+        beat=RecordedHeartbeat(
             situation=situation,
             sections=[(section["name"], section["text"]) for section in sections],
             replies=[call.reply for call in calls],

@@ -148,7 +148,7 @@ def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, l
 def execute_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
     """Return the message to execute a call."""
     return Message(
-        task=Task.FULFIL,
+        task=Task.EXECUTE_CALL,
         tenant_id=tenant_id,
         arguments={"call_id": str(call_id)},
         shown=f"agent={agent_name} call={call_id}",
@@ -191,7 +191,7 @@ def switch_off(*, agent_id: UUID) -> None:
     )
 
 
-def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
+def claim_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
     """Claim the agent for a heartbeat now and enqueue it; return the epoch of the lease.
 
     Raises NotFound, and TransitionIllegal if the agent is not active or its heartbeat is under way.
@@ -215,7 +215,7 @@ def tick_now(*, agent_id: UUID, trigger: Trigger = Trigger.OPERATOR) -> int:
 
 
 def require_claimable(*, agent_id: UUID) -> None:
-    """Raise the errors of `tick_now`: NotFound, and TransitionIllegal if the agent cannot be claimed."""
+    """Raise the errors of `claim_now`: NotFound, and TransitionIllegal if the agent cannot be claimed."""
     agent = _require_active(agent_id)
     schedule = HeartbeatSchedule.objects.get(agent_id=agent_id)
     if schedule.state != ScheduleState.IDLE:

@@ -112,7 +112,7 @@ def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     )
 
 
-def let_go_on(*, tenant_id: UUID, agent_id: UUID | None = None, using: str = APP) -> None:
+def resume_halted_agents(*, tenant_id: UUID, agent_id: UUID | None = None, using: str = APP) -> None:
     """Bring forward the heartbeats of halted agents of a tenant, or of one agent, spread over time.
 
     Call it in the transaction that raises a limit. An agent that another limit halts skips that heartbeat.

@@ -9,8 +9,8 @@ from uuid import UUID
 
 from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
-from apps.selves.services.aspects import take_aspect
-from apps.selves.services.beliefs import hold_belief, revise_belief
+from apps.selves.services.aspects import add_aspect
+from apps.selves.services.beliefs import add_belief, revise_belief
 from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, note_change
 from apps.selves.services.pace import keep_pace
 from apps.tenants.scope import current_tenant
@@ -78,7 +78,7 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
     held = IdentityAspect.objects.filter(agent_id=proposal.agent_id, content_hash=hashed)
     try:
         keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
-        aspect = take_aspect(
+        aspect = add_aspect(
             agent_id=proposal.agent_id,
             aspect=NewAspect(
                 content=proposal.content,
@@ -127,7 +127,7 @@ def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
     held = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=hashed)
     try:
         keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
-        belief = hold_belief(
+        belief = add_belief(
             agent_id=proposal.agent_id,
             belief=NewBelief(
                 statement=proposal.content,

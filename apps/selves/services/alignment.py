@@ -9,7 +9,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from apps.memories.models import Memory
-from apps.memories.services.store.words import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import Relation
@@ -41,7 +41,7 @@ SELECT target_id FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = 
 LIMIT %(most)s
 """
 #: The most facts whose trust one change of a belief updates.
-MOST_COLOURED = 1_000
+MOST_RETRUSTED = 1_000
 
 
 def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, float]:
@@ -86,9 +86,9 @@ def colour(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
     return changed
 
 
-def colour_tied(*, agent_id: UUID, belief_id: UUID) -> int:
+def update_related_trust(*, agent_id: UUID, belief_id: UUID) -> int:
     """Update the trust of the facts related to a belief by its present status; return how many changed."""
     # Lock first: relations committed before are read here, and later ones see the belief's new status.
     lock_minds([agent_id])
-    tied = fetch(_TIED, agent=agent_id, belief=belief_id, most=MOST_COLOURED)
+    tied = fetch(_TIED, agent=agent_id, belief=belief_id, most=MOST_RETRUSTED)
     return colour(agent_id=agent_id, memory_ids=[memory_id for (memory_id,) in tied])

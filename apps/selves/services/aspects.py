@@ -19,7 +19,7 @@ from arbor.selves.values import MAX_ASPECTS, NewAspect, Standing, check_share
 
 
 @transaction.atomic
-def take_aspect(
+def add_aspect(
     *, agent_id: UUID, aspect: NewAspect, actor: str, proposal_id: UUID | None = None
 ) -> IdentityAspect:
     """Add an aspect to an agent's identity; a dropped one is held again.

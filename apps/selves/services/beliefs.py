@@ -12,7 +12,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Belief
-from apps.selves.services.alignment import colour_tied
+from apps.selves.services.alignment import update_related_trust
 from apps.selves.services.changes import BELIEF, note_change
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
@@ -21,7 +21,7 @@ from arbor.selves.values import MAX_BELIEFS, NewBelief, Standing, check_share
 
 
 @transaction.atomic
-def hold_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UUID | None = None) -> Belief:
+def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UUID | None = None) -> Belief:
     """Add a belief to an agent; a dropped one is held again.
 
     Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
@@ -42,7 +42,7 @@ def hold_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: U
     row.confidence, row.stability, row.source = belief.confidence, belief.stability, belief.source
     row.save()
     if found is not None:
-        colour_tied(agent_id=agent_id, belief_id=row.id)
+        update_related_trust(agent_id=agent_id, belief_id=row.id)
     _note(row, before, actor, proposal_id)
     _put_on_record(row, actor, f"let the agent believe: {row.statement}", {"again": found is not None})
     return row
@@ -83,7 +83,7 @@ def revise_belief(
     if changes or tested_at:
         belief.save()
     if changes:
-        colour_tied(agent_id=belief.agent_id, belief_id=belief.id)
+        update_related_trust(agent_id=belief.agent_id, belief_id=belief.id)
         _note(belief, before, actor, proposal_id)
         verb = "dropped" if status is Standing.DROPPED else "revised"
         _put_on_record(

@@ -94,7 +94,7 @@ def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
     return in_force(DEFAULT_BOUNDARIES, _rows(agent_id))
 
 
-def crossings_of(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
+def boundary_matches_of(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
     """Return the matches of a text with an agent's boundaries, outside any transaction."""
     with tenant_transaction(tenant_id):
         boundaries, model = boundaries_of(agent_id), model_of(agent_id)

@@ -9,7 +9,7 @@ from apps.selves.models import Belief, BeliefEvidence
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import current_tenant
 from arbor.memory.relations import NodeKind
-from arbor.memory.walks import Tie
+from arbor.memory.traversal import Tie
 from arbor.selves.alignment import SIGNS
 from arbor.selves.evidence import limited, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened

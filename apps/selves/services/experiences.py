@@ -17,7 +17,7 @@ DELETE FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agen
 """
 
 
-def let_go_of_old_ones(*, agent_id: UUID) -> int:
+def delete_oldest_experiences(*, agent_id: UUID) -> int:
     """Delete an agent's oldest experiences above the limit, audited; return how many. One statement, if none."""
     gone = change(_DELETE_OLDEST, agent=agent_id, most=MOST_KEPT)
     if gone:

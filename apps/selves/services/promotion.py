@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from apps.selves.services.experiences import let_go_of_old_ones
+from apps.selves.services.experiences import delete_oldest_experiences
 from apps.selves.services.proposals import Proposed, expire_overdue, propose
 from apps.tenants.statements import fetch
 from arbor.selves.experiences import MOST_KEPT
@@ -128,7 +128,7 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
     proposals += [_habit(habit, always_worked=works.get(habit.key, 0) >= habit.seen) for habit in habits]
     proposals += [_insight(theme) for theme in themes]
     proposals += [_preconscious(memory) for memory in edge]
-    gone = let_go_of_old_ones(agent_id=agent_id) if experiences > MOST_KEPT else 0
+    gone = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
     proposed = propose(agent_id=agent_id, proposals=proposals)
     return Consolidated(proposed=replace(proposed, expired=(*over, *proposed.expired)), let_go=gone)
 

@@ -1,4 +1,4 @@
-"""The columns about the self in the statement of `apps.heartbeats.services.sight` that reads a situation."""
+"""The columns about the self in the statement of `apps.heartbeats.services.situation` that reads a situation."""
 
 from __future__ import annotations
 

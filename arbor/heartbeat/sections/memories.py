@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from arbor.clock import when
 from arbor.heartbeat.sections.text import Data, line
-from arbor.heartbeat.situation import HeldView, MemoryView, ThemeView
+from arbor.heartbeat.situation import BufferItemView, ClusterView, MemoryView
 from arbor.heartbeat.working_memory import WorkingMemory
 
 # Keywords and characters that are shown.
@@ -29,7 +29,7 @@ def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
     )
 
 
-def themes(themes: Sequence[ThemeView], data: Data) -> str:
+def themes(themes: Sequence[ClusterView], data: Data) -> str:
     if not themes:
         return "## Activated themes\nNone."
     return "## Activated themes\n" + data.block(
@@ -40,7 +40,7 @@ def themes(themes: Sequence[ThemeView], data: Data) -> str:
     )
 
 
-def held(held: Sequence[HeldView], data: Data) -> str:
+def held(held: Sequence[BufferItemView], data: Data) -> str:
     if not held:
         return ""
     return "## Heard lately, not yet remembered\n" + data.block(
@@ -58,7 +58,7 @@ def working_memory(memory: WorkingMemory, data: Data) -> str:
     return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
 
 
-def _feeling(theme: ThemeView) -> str:
+def _feeling(theme: ClusterView) -> str:
     """Return the emotional signature in words; a faint one is neutral."""
     if theme.emotional_intensity < FAINT or abs(theme.emotional_valence) < FAINT:
         return "feels neutral"

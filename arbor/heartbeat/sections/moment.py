@@ -15,7 +15,7 @@ from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
 from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.sections.text import Data, line
-from arbor.heartbeat.situation import Environment, LastBeat, PerceptView, Situation
+from arbor.heartbeat.situation import Environment, LastHeartbeat, PerceptView, Situation
 
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5
@@ -96,7 +96,7 @@ def notices(notices: Sequence[Notice], data: Data) -> str:
     return "## Noticed about yourself\n" + data.block(f"- {line(notice.text)}" for notice in notices)
 
 
-def last_beat(heartbeat: LastBeat | None, data: Data) -> str:
+def last_beat(heartbeat: LastHeartbeat | None, data: Data) -> str:
     if heartbeat is None:
         return "## Last heartbeat\nThis is your first."
     lines = [

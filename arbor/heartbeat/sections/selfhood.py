@@ -8,9 +8,9 @@ from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.self_views import (
     AspectView,
     BeliefView,
+    BoundaryMatchView,
     CapabilityView,
     ContradictionView,
-    CrossedView,
     DriveView,
     ExperienceView,
     MoodView,
@@ -74,7 +74,7 @@ def drives(drives: Sequence[DriveView], possible: Collection[str]) -> str:
     return "## Drives\nThis presses you from within:\n" + "\n".join(lines)
 
 
-def boundaries(crossed: Sequence[CrossedView], data: Data) -> str:
+def boundaries(crossed: Sequence[BoundaryMatchView], data: Data) -> str:
     if not crossed:
         return ""
     responses = [_RESPONSES[response] for response in BoundaryResponse if _is_among(response, crossed)]
@@ -167,7 +167,7 @@ def _peer(peer: PeerView) -> str:
     )
 
 
-def _is_among(response: BoundaryResponse, crossed: Sequence[CrossedView]) -> bool:
+def _is_among(response: BoundaryResponse, crossed: Sequence[BoundaryMatchView]) -> bool:
     return any(match.response is response for match in crossed)
 
 

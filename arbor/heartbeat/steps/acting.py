@@ -12,14 +12,14 @@ from arbor.goals.backlog import Backlog
 from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Service, Themes
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.record import Deed
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind, answer, refused
 from arbor.heartbeat.sections.text import line
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import making
 from arbor.heartbeat.steps.following import taken_in
 from arbor.heartbeat.steps.inquiring import inquire, pending_work

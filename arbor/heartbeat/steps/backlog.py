@@ -10,12 +10,12 @@ from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_g
 from arbor.goals.ordering import Scale, weigh
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.goal_views import GoalView
-from arbor.heartbeat.guarding import paths_of
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.goal_changes import Changes, is_work, without
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import read_id
@@ -75,7 +75,7 @@ def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
     if wanted:
-        backlog.take_in_hand(
+        backlog.lock_intents(
             wanted, again=[found for intent_id in heartbeat.served if (found := read_id(intent_id))]
         )
         counted = [key for key in dict.fromkeys(map(str, wanted)) if key not in heartbeat.served]

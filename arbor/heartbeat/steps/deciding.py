@@ -7,11 +7,11 @@ from functools import partial
 
 from arbor.contacts.cooldown import refusals
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.boundary_guard import dropped_at_boundaries, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.decision import decide as decide_actions
 from arbor.heartbeat.decision import texts_to_check, texts_to_search, texts_to_store
-from arbor.heartbeat.guarding import not_taken, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.needs import Embedding
+from arbor.heartbeat.state import Beat
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundary_check import Vector
 from arbor.values import replace
@@ -78,7 +78,7 @@ def _within(heartbeat: Beat, *, vectors: Mapping[str, Vector] | None) -> Beat:
     new = [crossing for crossing in crossings if crossing.reason or crossing not in heartbeat.crossings]
     if not new:
         return heartbeat
-    dropped = not_taken(crossings)
+    dropped = dropped_at_boundaries(crossings)
     heartbeat = heartbeat.with_present(dropped=[*heartbeat.present.dropped, *dropped])
     return replace(
         heartbeat,

@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from arbor.heartbeat.beat import Beat, MoodShift, Selfhood
+from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, about
 from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.feeling import causes, events_of, learned_after, met_something_new, satisfactions
-from arbor.heartbeat.guarding import FreeCrossing, about
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.learning import PEER_MESSAGE, USER_MESSAGE
+from arbor.heartbeat.memory_sources import PEER_MESSAGE, USER_MESSAGE
 from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.record import Deed
 from arbor.heartbeat.reply import PeerNote
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.state import Beat, MoodShift, Selfhood
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.drives import after_beat, in_touch, read_drives
+from arbor.selves.drives import after_heartbeat, in_touch, read_drives
 from arbor.selves.emotions import Event, baseline_of, change_of, read_mood
 from arbor.selves.experiences import NewExperience, Outcome, lesson
 from arbor.values import replace
@@ -37,7 +37,7 @@ def feel(heartbeat: Beat) -> Steps[Beat]:
     whole = heartbeat.whole
     results, changes = whole.results, whole.goal_changes
     met_new = met_something_new(situation, results, changes)
-    drives = after_beat(
+    drives = after_heartbeat(
         in_touch(read_drives(before.drives, heartbeat.now), before.contact),
         now=heartbeat.now,
         satisfied=satisfactions(situation, results, changes),
@@ -82,7 +82,7 @@ def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
     return Dropped(path=f"peer_notes[{notes.index(note)}]", value=note.model_dump_json(), reason=reason)
 
 
-def _kept(situation: Situation, deeds: Sequence[Deed], free: Sequence[FreeCrossing]) -> set[str]:
+def _kept(situation: Situation, deeds: Sequence[Deed], free: Sequence[ItemBoundaryMatch]) -> set[str]:
     """Return the boundaries that refused something, from outside or within; flags do not count."""
     outside = {
         crossing.boundary for crossing in situation.crossed if crossing.response is not BoundaryResponse.FLAG
@@ -148,7 +148,7 @@ def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
 
 
-def _free_note(crossing: FreeCrossing) -> tuple[str, Mapping[str, Any]]:
+def _free_note(crossing: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
     """Return message and detail about a matched item of the reply."""
     crossed = crossing.crossed
     became = "not taken" if crossing.reason else "taken"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.context_budget import REPLY_SHARE, estimate_tokens
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult

@@ -17,11 +17,11 @@ from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.reflex_choices import STAND_INS
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+from arbor.heartbeat.state import Beat
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult
 from arbor.values import replace

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.learning import learned
+from arbor.heartbeat.memory_sources import learned
 from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
+from arbor.heartbeat.state import Beat
 from arbor.memory.filters import RecallFilter
 from arbor.memory.importance import appraise, at_least
 from arbor.memory.retention import Retention

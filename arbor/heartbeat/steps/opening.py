@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from arbor.goals.injection import Rule, calls_for_work
-from arbor.heartbeat.beat import Beat, Opening
 from arbor.heartbeat.effects import LevelChange
-from arbor.heartbeat.failure_modes import BeatGlance, Pulse, notices_of
+from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.rhythm import (
+from arbor.heartbeat.pacing import (
     BY_ITSELF,
     ENDS_WHEN_IDLE,
-    NextBeat,
-    Stirrings,
+    NextHeartbeat,
+    WakeReasons,
     idle_reason,
     next_beat,
     night_reason,
 )
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.state import Beat, Opening
 from arbor.heartbeat.usage import Degradation, renewed_at, withheld
 from arbor.pipeline.engine import NodeResult
 from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives
@@ -62,7 +62,7 @@ def idle(heartbeat: Beat) -> NodeResult[Beat]:
     )
     if until is not None and following.due_at < until:
         # Spread the agents that wait for the new day.
-        following = NextBeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
+        following = NextHeartbeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
     heartbeat = heartbeat.with_state(idle_beats=idle_beats, stale_beats=heartbeat.situation.stale_beats + 1)
     return NodeResult(state=replace(heartbeat, idle=reason, next=following), changed=(reason,))
 
@@ -95,7 +95,7 @@ def _has_urgent_drive(heartbeat: Beat) -> bool:
     return any(drives.level(drive, now) >= URGENT for drive in WAKING)
 
 
-def _level_change(before: Degradation, pulse: Pulse) -> LevelChange:
+def _level_change(before: Degradation, pulse: RecentActivity) -> LevelChange:
     left = f"{pulse.scarcest.left:.0%} of its {pulse.scarcest.what}" if pulse.scarcest else "all of it"
     return LevelChange(before=before, after=pulse.level, left=left)
 
@@ -123,9 +123,9 @@ def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
     return idle_reason(_wake_reasons(heartbeat, opening), reflect_every=heartbeat.rules.reflect_every), None
 
 
-def _wake_reasons(heartbeat: Beat, opening: Opening) -> Stirrings:
+def _wake_reasons(heartbeat: Beat, opening: Opening) -> WakeReasons:
     situation = heartbeat.situation
-    return Stirrings(
+    return WakeReasons(
         asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
         percepts=len(situation.percepts),
         work=_work(situation),
@@ -143,7 +143,7 @@ def _work(situation: Situation) -> int:
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
-def _since_reflection(beats: Sequence[BeatGlance]) -> int | None:
+def _since_reflection(beats: Sequence[RecentHeartbeat]) -> int | None:
     """Return how many heartbeats ago the agent reflected, 1 for the last one, counting skipped ones."""
     for place, glance in enumerate(beats, start=1):
         if glance.status == "done" and glance.mode == Mode.REFLECTION:

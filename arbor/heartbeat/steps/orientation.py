@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from arbor.heartbeat.beat import Beat, Focus
+from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.focus import focus_text, mode_of
-from arbor.heartbeat.guarding import crossed_by
-from arbor.heartbeat.needs import Embedding, HeldThings
-from arbor.heartbeat.situation import HeldView, MemoryView
+from arbor.heartbeat.needs import BufferItems, Embedding
+from arbor.heartbeat.situation import BufferItemView, MemoryView
+from arbor.heartbeat.state import Beat, Focus
 from arbor.memory.filters import EVERYTHING
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
@@ -50,7 +50,7 @@ def guard(heartbeat: Beat) -> NodeResult[Beat]:
     if not situation.percepts:
         return NodeResult(state=heartbeat)
     vectors = heartbeat.focus.vectors if heartbeat.focus else {}
-    crossed = crossed_by(situation.percepts, heartbeat.boundaries, vectors)
+    crossed = boundary_matches_of(situation.percepts, heartbeat.boundaries, vectors)
     return NodeResult(
         state=heartbeat.with_view(crossed=crossed),
         changed=tuple(dict.fromkeys(f"{crossing.boundary}: {crossing.why}" for crossing in crossed)),
@@ -74,9 +74,9 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
-    held: Sequence[HeldView] = []
+    held: Sequence[BufferItemView] = []
     if opening and opening.held:
-        held = yield HeldThings(
+        held = yield BufferItems(
             text=focused.text, vector=focused.vector, model=heartbeat.embedding_model, limit=HELD_SHOWN
         )
     heartbeat = heartbeat.with_view(relevant=[memory_view(memory) for memory in found], held=list(held))

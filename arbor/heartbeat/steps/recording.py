@@ -9,23 +9,23 @@ from uuid import UUID
 
 import numpy as np
 
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
-from arbor.heartbeat.failure_modes import NoticeKind, Pulse, notices_of
-from arbor.heartbeat.learning import LEARNING_ACTIONS, USER_MESSAGE, learned
+from arbor.heartbeat.failure_modes import NoticeKind, RecentActivity, notices_of
+from arbor.heartbeat.memory_sources import LEARNING_ACTIONS, USER_MESSAGE, learned
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_beat
 from arbor.heartbeat.results import ActionOutcome, ActionResult, laid_aside, links_of
-from arbor.heartbeat.rhythm import MESSAGE, NextBeat, next_beat
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.following import taken_in
 from arbor.heartbeat.steps.making import lasting, vectors_of
 from arbor.heartbeat.steps.opening import urgent_at
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
-from arbor.heartbeat.working_memory import after_beat
-from arbor.memory.buffer import ToHold
+from arbor.heartbeat.working_memory import after_heartbeat
+from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
@@ -146,10 +146,10 @@ def _retention(results: Sequence[ActionResult]) -> Retention:
     return Retention.ERROR if failed else Retention.TASK
 
 
-def _buffer_items(heartbeat: Beat) -> list[ToHold]:
+def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
     """Return the percepts as buffer items, for the narrative shortens them."""
     return [
-        ToHold(
+        NewBufferItem(
             content=percept.content,
             role="user" if percept.kind == USER_MESSAGE else "",
             source=heartbeat.source,
@@ -162,7 +162,7 @@ def _buffer_items(heartbeat: Beat) -> list[ToHold]:
 def _afterwards(heartbeat: Beat) -> Afterwards:
     situation, reply, whole = heartbeat.situation, heartbeat.said, heartbeat.whole
     aside = laid_aside(whole.goal_changes)
-    memory = after_beat(
+    memory = after_heartbeat(
         situation.working_memory,
         thinking=reply.thinking,
         concerns=reply.concerns,
@@ -182,7 +182,7 @@ def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
     noticed = heartbeat.state.notices
     if noticed is None:
         return heartbeat
-    now = [notice.model_dump(mode="json") for notice in notices_of(Pulse(nops=nops))]
+    now = [notice.model_dump(mode="json") for notice in notices_of(RecentActivity(nops=nops))]
     others = [notice for notice in noticed if notice["kind"] != NoticeKind.INVALID_REPLIES]
     order = [*NoticeKind]
     return heartbeat.with_state(
@@ -193,7 +193,7 @@ def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
 def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     """Plan the next heartbeat: at once if messages of users are left."""
     if _left_unread(heartbeat.situation):
-        at_once = NextBeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
+        at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
         return NodeResult(state=replace(heartbeat, next=at_once))
     following = next_beat(
         heartbeat.rhythm,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import (
     acting,
     backlog,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from uuid import UUID
 
 from arbor.errors import ArborError, Invalid, NotFound
-from arbor.heartbeat.beat import Beat
-from arbor.heartbeat.guarding import paths_of
+from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import DecideProposal, OwnMemories, Propose, Proposed, SettledProposals
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import IdentityInsight, InsightKind
 from arbor.heartbeat.self_views import ProposalView
+from arbor.heartbeat.state import Beat
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.preferences import check_preference

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import Any
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.heartbeat.beat import Beat, PromptParts
 from arbor.heartbeat.context_budget import estimate_tokens
 from arbor.heartbeat.needs import AskedBefore, CallResult, PastQuestion, Question
 from arbor.heartbeat.parsing import parse_reply
@@ -14,8 +13,9 @@ from arbor.heartbeat.prompt import build_prompt, retry_note
 from arbor.heartbeat.questions import request_json
 from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.state import Beat, PromptParts
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
-from arbor.heartbeat.turns import within_beat
+from arbor.heartbeat.turns import within_heartbeat
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.models.windows import window_of
@@ -189,7 +189,7 @@ def parse(heartbeat: Beat) -> NodeResult[Beat]:
             failure=f"no usable reply in {tries} tries: {error}",
         )
         return NodeResult(state=unreadable, outcome=Outcome.RETRY)
-    reply, left_over = within_beat(heartbeat.earlier_reply, parsed.reply)
+    reply, left_over = within_heartbeat(heartbeat.earlier_reply, parsed.reply)
     heartbeat = heartbeat.with_present(
         dropped=[*heartbeat.present.dropped, *parsed.dropped, *left_over],
         repairs=list(parsed.repairs),

@@ -38,7 +38,7 @@ from arbor.memory.fusion import (
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.lookup import turn_keys
 from arbor.memory.mind.names import UNNAMED
-from arbor.memory.mind.passing import passing_rows
+from arbor.memory.mind.row_filter import passing_rows
 from arbor.memory.mind.rows import Halves
 from arbor.memory.query import Reading
 from arbor.memory.recall_request import RecallRequest

@@ -14,8 +14,8 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus
 from apps.heartbeats.services.cycles import give_cycle, run_ticks
-from apps.heartbeats.services.inline import beat_now, fleet_is_live
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.heartbeats.services.trace import steps_of
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
@@ -87,14 +87,14 @@ def _trace(agent: ChosenAgent, beat: Heartbeat) -> dict[str, Any]:
 def run_beat(agent: ChosenAgent) -> dict[str, Any]:
     """Run a heartbeat in this process, and return its trace."""
     with console(err=True).status(f"{agent.name} runs a heartbeat, {_model_of(agent)}"):
-        beat = beat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
+        beat = run_heartbeat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
     return _trace(agent, beat)
 
 
 def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
     """Request a heartbeat from the fleet, follow it to its end, and return its trace; print its steps unless quiet."""
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
         slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent.id)
     # One console for the steps and the line that moves below them, or they would write over each other.
     screen = console(err=quiet)

@@ -12,7 +12,7 @@ import click
 from rich.markup import escape
 
 from apps.agents.models import Agent
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import (
     destroy_agent,
@@ -150,7 +150,7 @@ def tell(agent: ChosenAgent, *, text: str) -> Output:
     """Send an agent a message; its next heartbeat starts at once. TEXT - is standard input."""
     if text == "-":
         text = sys.stdin.read()
-    percept = tell_agent(agent_id=agent.id, text=text, actor=actor())
+    percept = message_agent(agent_id=agent.id, text=text, actor=actor())
     status = Agent.objects.values_list("status", flat=True).get(id=agent.id)
     heard: dict[str, Any] = {"id": percept.id, "agent": agent.name, "tenant": agent.tenant_slug}
     then = (

@@ -9,7 +9,12 @@ from rich.markup import escape
 from rich.text import Text
 
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.replay import Found, OtherMind, ask_other, read_beat
+from apps.heartbeats.services.replay import (
+    Found,
+    OtherModelDecision,
+    ask_other_model,
+    read_recorded_heartbeat,
+)
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.replay import Replay
@@ -24,14 +29,14 @@ def replay(heartbeat_id: str, model: str | None, tenant_slug: str | None) -> Out
     tenant_id = tenant_of_row(Heartbeat, heartbeat_id, tenant_slug)
     with tenant_transaction(tenant_id):
         row_id = find_in_tenant(Heartbeat, heartbeat_id)
-    found = read_beat(heartbeat_id=row_id, tenant_id=tenant_id)
+    found = read_recorded_heartbeat(heartbeat_id=row_id, tenant_id=tenant_id)
     made = replay_beat(found.beat)
-    other = ask_other(found, model=model) if model else None
+    other = ask_other_model(found, model=model) if model else None
     code = ExitCode.DONE if made.is_same else ExitCode.FAILED
     return Output(_as_json(found, made, other), people=_render(found, made, other), code=code)
 
 
-def _as_json(found: Found, made: Replay, other: OtherMind | None) -> dict[str, Any]:
+def _as_json(found: Found, made: Replay, other: OtherModelDecision | None) -> dict[str, Any]:
     value: dict[str, Any] = {
         "id": str(found.id),
         "agent": found.agent,
@@ -55,7 +60,7 @@ def _as_json(found: Found, made: Replay, other: OtherMind | None) -> dict[str, A
     return value
 
 
-def _render(found: Found, made: Replay, other: OtherMind | None) -> RenderableType:
+def _render(found: Found, made: Replay, other: OtherModelDecision | None) -> RenderableType:
     head = f"heartbeat {found.number} of [bold]{escape(found.agent)}[/bold], decided again: "
     count = len(made.differences)
     verdict = (

@@ -11,9 +11,9 @@ from arbor.memory.buffer import LASTS
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.recall_request import MAX_LIMIT
 from arbor.memory.relations import Relation
+from arbor.memory.traversal import MAX_HOPS
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
-from arbor.memory.walks import MAX_HOPS
 from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
 from config.cli.values import DurationType, ExpiryType, MomentType, TrustedSource, in_words
 
@@ -21,7 +21,7 @@ from config.cli.values import DurationType, ExpiryType, MomentType, TrustedSourc
 MOST_THOUGHTS = 50
 #: Most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
 MOST_CODE = 100
-#: Edges that a search for evidence walks (`apps.memories.services.graph.walks.EVIDENCE_HOPS`).
+#: Edges that a search for evidence walks (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).
 EVIDENCE_HOPS = 2
 #: Memories that are embedded at once (`apps.memories.services.embedding.reembed.BATCH`).
 REEMBED_BATCH = 500

@@ -16,7 +16,7 @@ from apps.memories.services.retention.buffer import hold, search_buffer
 from apps.memories.services.retention.promotion import promote
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
-from arbor.memory.buffer import ToHold
+from arbor.memory.buffer import NewBufferItem
 from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
@@ -83,7 +83,7 @@ def _found(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
 @in_agent_transaction
 def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: float | None) -> Output:
     """Add an item to an agent's buffer; adding it again extends its time."""
-    thing = ToHold(content=text, lasts=lasts, importance=importance, source=SOURCE)
+    thing = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
     (item_id,) = hold(agent_id=agent.id, things=[thing])
     record(
         action=AuditAction.OPERATOR_ACT,

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from apps.memories.services.graph.walks import (
+from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
     find_contradictions,
@@ -14,7 +14,7 @@ from apps.memories.services.graph.walks import (
     find_supporting_evidence,
 )
 from arbor.memory.relations import Relation
-from arbor.memory.walks import MAX_HOPS, MAX_NODES, Answer, Found, Tie
+from arbor.memory.traversal import MAX_HOPS, MAX_NODES, Answer, Found, Tie
 from config.cli.kit import ExitCode, Output
 from config.cli.lookup import find_node
 from config.cli.output import cut, short, table

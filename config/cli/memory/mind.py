@@ -7,13 +7,13 @@ from typing import Any
 from rich.markup import escape
 
 from apps.agents.models import AgentState
-from apps.heartbeats.services.mind import Rebuilt, rebuild_mind
 from apps.heartbeats.services.thoughts import thoughts_of
+from apps.heartbeats.services.working_memory import RebuiltWorkingMemory, rebuild_working_memory
 from apps.memories.services.graph.nodes import labels_of
 from apps.memories.services.recall.activation import activated_clusters, activated_memories
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.relations import NodeKind
-from arbor.memory.walks import Node
+from arbor.memory.traversal import Node
 from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output
 from config.cli.output import ago, cut, short, table
@@ -40,7 +40,7 @@ def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
 @in_agent_transaction
 def rebuild(agent: ChosenAgent, *, dry_run: bool) -> Output:
     """Rebuild an agent's working memory from its last heartbeats and conversations; the old one is audited."""
-    made = rebuild_mind(agent_id=agent.id, actor=actor(), dry_run=dry_run)
+    made = rebuild_working_memory(agent_id=agent.id, actor=actor(), dry_run=dry_run)
     value = {
         "agent": agent.name,
         "dry_run": dry_run,
@@ -75,7 +75,7 @@ def _told(memory: WorkingMemory) -> Any:
     return table(("what", ""), rows)
 
 
-def _rebuilt(made: Rebuilt, dry_run: bool) -> Any:
+def _rebuilt(made: RebuiltWorkingMemory, dry_run: bool) -> Any:
     head = "It would be" if dry_run else "It is"
     after = made.after
     return (

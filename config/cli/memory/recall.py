@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
-from apps.memories.services.recall.doors import recall
-from apps.memories.services.recall.tip_of_the_tongue import tip_of_the_tongue_about
+from apps.memories.services.recall.partial_recall import partial_recall_about
+from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.values import MemoryType
@@ -37,7 +37,7 @@ def recall_memories(
             )
         return _recalled_episodes(agent, query, limit)
     found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=limit, only=only)
-    themes = tip_of_the_tongue_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
+    themes = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
     value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,

@@ -18,8 +18,8 @@ from rich.progress import (
 )
 
 from apps.memories.services.embedding.minds import checked, installation_model
+from apps.memories.services.embedding.model_switch import ModelSwitch
 from apps.memories.services.embedding.reembed import Move, OnProgress, Reembedding, find_moves
-from apps.memories.services.embedding.takeover import TakenOver
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
 from config.cli.kit import Output
@@ -56,7 +56,7 @@ def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:
     return checked(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
 
 
-def _value(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]) -> dict[str, Any]:
+def _value(model: EmbeddingModel, moves: list[Move], taken: list[ModelSwitch]) -> dict[str, Any]:
     return {
         "model": model.name,
         "dimension": model.dimension,
@@ -76,7 +76,7 @@ def _value(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]) -> 
     }
 
 
-def _for_people(model: EmbeddingModel, moves: list[Move], taken: list[TakenOver]) -> Any:
+def _for_people(model: EmbeddingModel, moves: list[Move], taken: list[ModelSwitch]) -> Any:
     if not moves:
         return f"Every agent's vectors are of {escape(str(model))}."
     rows = [

@@ -16,11 +16,11 @@ from apps.memories.services.clusters.clusters import (
     recalculate_cluster,
 )
 from apps.memories.services.recall.activation import activated_clusters
-from apps.memories.services.recall.tip_of_the_tongue import tip_of_the_tongue_about
+from apps.memories.services.recall.partial_recall import partial_recall_about
 from arbor.memory.recall_request import check_query
 from config.cli.columns import OutputColumn, facts, listing, number, signed, table_of
 from config.cli.kit import Output
-from config.cli.lookup import find_memories, find_theme
+from config.cli.lookup import find_cluster, find_memories
 from config.cli.memory.views import theme_line
 from config.cli.output import cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
@@ -80,7 +80,7 @@ def list_themes(agent: ChosenAgent, *, limit: int) -> Output:
 @in_agent_transaction
 def show_theme(agent: ChosenAgent, *, theme: str, limit: int) -> Output:
     """Show a theme with its memories and related themes."""
-    cluster = Cluster.objects.defer("centroid").get(id=find_theme(agent, theme))
+    cluster = Cluster.objects.defer("centroid").get(id=find_cluster(agent, theme))
     members = cluster_members(cluster_id=cluster.id, limit=limit)
     related = find_related_clusters(cluster_id=cluster.id, limit=limit)
     value = {
@@ -103,7 +103,7 @@ def show_theme(agent: ChosenAgent, *, theme: str, limit: int) -> Output:
 def show_tip_of_the_tongue(agent: ChosenAgent, *, text: str) -> Output:
     """Show the themes that TEXT brings to mind while no memory of them is clear."""
     check_query(text, 1)
-    themes = tip_of_the_tongue_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
+    themes = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
     value = {"agent": agent.name, "text": text, "themes": [theme_line(theme) for theme in themes]}
     names = "; ".join(f"{theme.name} ({theme.strength:.2f})" for theme in themes)
     return Output(value, people=escape(names) or "Nothing is on the tip of the tongue.")
@@ -112,7 +112,7 @@ def show_tip_of_the_tongue(agent: ChosenAgent, *, text: str) -> Output:
 @in_agent_transaction
 def name_theme(agent: ChosenAgent, *, theme: str, name: str) -> Output:
     """Name a theme. A named theme stays while it has a memory."""
-    theme_id = find_theme(agent, theme)
+    theme_id = find_cluster(agent, theme)
     name_cluster(cluster_id=theme_id, name=name)
     _note(agent, f"named the theme {theme_id} {name!r}")
     return Output({"agent": agent.name, "theme": theme_id, "name": name}, people="Named.")
@@ -121,7 +121,7 @@ def name_theme(agent: ChosenAgent, *, theme: str, name: str) -> Output:
 @in_agent_transaction
 def refresh_theme(agent: ChosenAgent, *, theme: str) -> Output:
     """Recompute a theme's centre, words and feeling from its memories."""
-    theme_id = find_theme(agent, theme)
+    theme_id = find_cluster(agent, theme)
     recalculate_cluster(cluster_id=theme_id)
     return Output({"agent": agent.name, "theme": theme_id}, people="Computed anew.")
 

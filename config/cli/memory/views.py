@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from apps.memories.services.recall.tip_of_the_tongue import PartialActivation
+from apps.memories.services.recall.partial_recall import PartialActivation
 from apps.memories.services.store.ingest import Ingested
 from arbor.memory.episodes import EpisodeTerms
 from arbor.memory.values import Recalled, ScoreTerms

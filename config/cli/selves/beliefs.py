@@ -6,7 +6,7 @@ import click
 from rich.markup import escape
 
 from apps.selves.models import Belief
-from apps.selves.services.beliefs import drop_belief, hold_belief, revise_belief
+from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from arbor.selves.values import (
     BeliefCategory,
     NewBelief,
@@ -60,7 +60,7 @@ def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
 @in_agent_transaction
 def add(agent: ChosenAgent, *, statement: str, category: str, confidence: float, stability: float) -> Output:
     """Add a belief; a dropped one is restored."""
-    held = hold_belief(
+    held = add_belief(
         agent_id=agent.id,
         belief=NewBelief(
             statement=statement,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.markup import escape
 
 from apps.selves.models import IdentityAspect
-from apps.selves.services.aspects import drop_aspect, take_aspect
+from apps.selves.services.aspects import add_aspect, drop_aspect
 from arbor.selves.values import AspectKind, NewAspect, Standing
 from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
@@ -40,7 +40,7 @@ def list_aspects(agent: ChosenAgent, *, with_dropped: bool) -> Output:
 def add(agent: ChosenAgent, *, content: str, kind: str, stability: float) -> Output:
     """Add an aspect to an agent's identity."""
     aspect = NewAspect(content=content, kind=AspectKind(kind), stability=stability, source="operator")
-    taken = take_aspect(agent_id=agent.id, aspect=aspect, actor=actor())
+    taken = add_aspect(agent_id=agent.id, aspect=aspect, actor=actor())
     return _show(agent, taken)
 
 

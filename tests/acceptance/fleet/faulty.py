@@ -18,7 +18,7 @@ from uuid import UUID
 
 from celery.signals import worker_init
 
-from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.state import Beat
 from arbor.pipeline.engine import NodeResult, Steps
 from config.cli.main import main
 
@@ -110,7 +110,7 @@ def arm(**_: Any) -> None:
 
 
 def _arm_heartbeat_workers(reaper: Reaper) -> None:
-    import apps.heartbeats.services.walk as runner
+    import apps.heartbeats.services.runner as runner
     from apps.heartbeats.services import committing
 
     runner.HANDLERS = {

@@ -17,7 +17,7 @@ from apps.agents.services.dormancy import make_dormant
 from apps.agents.services.profile import agent_by_name
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import lifecycle
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.fleet.lifecycle import (
     destroy_agent,
     pause_agent,
@@ -188,7 +188,7 @@ def test_a_message_brings_the_next_beat_forward(agent: Agent) -> None:
     do(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.update(next_due_at=timezone.now() + timedelta(hours=1))
-        tell_agent(agent_id=agent.id, text="  Is the river frozen? ", actor=ACTOR)
+        message_agent(agent_id=agent.id, text="  Is the river frozen? ", actor=ACTOR)
         assert Percept.objects.get().content == "Is the river frozen?"
         assert AgentState.objects.get().last_user_contact_at is not None
         assert HeartbeatSchedule.objects.get().next_due_at <= timezone.now()
@@ -197,14 +197,14 @@ def test_a_message_brings_the_next_beat_forward(agent: Agent) -> None:
 def test_a_message_does_not_wake_an_agent_that_is_held(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         due = HeartbeatSchedule.objects.get().next_due_at
-        tell_agent(agent_id=agent.id, text="Hello", actor=ACTOR)
+        message_agent(agent_id=agent.id, text="Hello", actor=ACTOR)
         assert HeartbeatSchedule.objects.get().next_due_at == due
 
 
 @pytest.mark.parametrize("text", ["", " \n", "nul\0", "x" * 8001])
 def test_a_message_that_cannot_be_kept_is_refused(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match="1 to 8,000 characters"):
-        tell_agent(agent_id=agent.id, text=text, actor=ACTOR)
+        message_agent(agent_id=agent.id, text=text, actor=ACTOR)
 
 
 def test_an_agent_is_found_by_its_name(agent: Agent) -> None:

@@ -17,10 +17,10 @@ from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.contacts.services.chat_sweep import LONGEST_WAIT, tend_chats
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
-from apps.heartbeats.services.mind import rebuild_mind
 from apps.heartbeats.services.schedule import _CLAIM_DUE
 from apps.heartbeats.services.status import fleet_status
 from apps.heartbeats.services.thoughts import thoughts_of
+from apps.heartbeats.services.working_memory import rebuild_working_memory
 from apps.memories.models import CodeSnippet, Memory
 from apps.memories.services.retention.archive import archive, purge
 from apps.queues import Task
@@ -266,10 +266,12 @@ def test_a_working_memory_is_rebuilt_from_what_is_on_record(
     talk("Are you there?")
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(working_memory={"concerns": ["nonsense"]})
-        assert rebuild_mind(agent_id=agent.id, actor="test", dry_run=True).before.concerns == ["nonsense"]
+        assert rebuild_working_memory(agent_id=agent.id, actor="test", dry_run=True).before.concerns == [
+            "nonsense"
+        ]
         assert AgentState.objects.get(agent_id=agent.id).working_memory == {"concerns": ["nonsense"]}
 
-        made = rebuild_mind(agent_id=agent.id, actor="test")
+        made = rebuild_working_memory(agent_id=agent.id, actor="test")
 
         stored = AgentState.objects.get(agent_id=agent.id).working_memory
     assert (made.beats, made.turns) == (1, 1)
@@ -294,8 +296,8 @@ def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
     fleet.dispatch()
     fleet.run()
     with tenant_transaction(agent.tenant_id):
-        made = rebuild_mind(agent_id=agent.id, actor="test")
-        again = rebuild_mind(agent_id=agent.id, actor="test")
+        made = rebuild_working_memory(agent_id=agent.id, actor="test")
+        again = rebuild_working_memory(agent_id=agent.id, actor="test")
 
     assert open_ones
     assert made.after.curiosity == [*open_ones, "why?"] == made.before.curiosity
@@ -307,11 +309,11 @@ def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
 
 
 def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Fleet, scripted: Script) -> None:
-    from apps.fleet.contact import tell_agent
+    from apps.fleet.contact import message_agent
 
     scripted(REST)
     with tenant_transaction(agent.tenant_id):
-        tell_agent(agent_id=agent.id, text="Run this:\n```sh\nmake test\n```", actor="test")
+        message_agent(agent_id=agent.id, text="Run this:\n```sh\nmake test\n```", actor="test")
     fleet.messages.clear()
     make_due(agent)
     fleet.dispatch()

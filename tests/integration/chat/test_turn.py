@@ -13,8 +13,8 @@ from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat import answer_turn, hear, say
 from apps.heartbeats.models import CallStatus, DailyUsage, HeartbeatSchedule, LedgerEntry
-from apps.heartbeats.services.failed_errands import failed_errands
-from apps.heartbeats.services.lost_errands import recover_errands
+from apps.heartbeats.services.failed_maintenance_calls import failed_errands
+from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
 from apps.memories.models import CodeSnippet, Memory
 from apps.queues import Task
 from apps.selves.models import Boundary
@@ -28,7 +28,7 @@ from arbor.models.ports import CallPurpose, ModelRequest
 from tests.integration.chat.conftest import CODE, PERSON, Script, Talk, answering, begin, calls_of, prompt_of
 from tests.integration.heartbeats.conftest import schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.maintenance.tending import let_pass
+from tests.integration.maintenance.maintenance_setup import let_pass
 
 
 def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scripted: Script) -> None:
@@ -140,12 +140,12 @@ def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("apps.contacts.services.chat.fulfil_call", killed)
+        patch.setattr("apps.contacts.services.chat.execute_call", killed)
         with pytest.raises(KeyboardInterrupt):
             say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Are you there?")
     assert fleet.messages == []
     let_pass(agent, timedelta(minutes=10))
-    recover_errands()
+    recover_maintenance_calls()
     fleet.run()
     (call,) = calls_of(agent)
     assert (call.status, call.attempts, len(model.requests)) == (CallStatus.COMPLETE, 4, 4)

@@ -15,9 +15,9 @@ from django.utils import timezone
 from apps import queues
 from apps.audit.models import AuditEvent
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.calls import fulfil_call
-from apps.heartbeats.services.inline import beat_now, fleet_is_live
-from apps.heartbeats.services.walk import advance_heartbeat
+from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
+from apps.heartbeats.services.runner import advance_heartbeat
 from apps.queues import Message, Task
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -48,7 +48,7 @@ def work(messages: queue.SimpleQueue[Message | None]) -> None:
                     agent_id=UUID(given["agent_id"]), tenant_id=message.tenant_id, epoch=given["epoch"]
                 )
             else:
-                fulfil_call(call_id=UUID(given["call_id"]), tenant_id=message.tenant_id)
+                execute_call(call_id=UUID(given["call_id"]), tenant_id=message.tenant_id)
     finally:
         connections.close_all()
 
@@ -189,10 +189,10 @@ def test_a_beat_inside_a_transaction_is_refused(arbor: Arbor, vega: str) -> None
     tenant = tenant_by_slug("acme")
     agent_id = UUID(arbor("agent", "show", vega, "--json").json["id"])
     with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="outside any transaction"):
-        beat_now(agent_id=agent_id, tenant_id=tenant.id)
-    beat_now(agent_id=agent_id, tenant_id=tenant.id)
+        run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
+    run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
     arbor("agent", "stop", vega)
     with pytest.raises(TransitionIllegal):
-        beat_now(agent_id=agent_id, tenant_id=tenant.id)
+        run_heartbeat_now(agent_id=agent_id, tenant_id=tenant.id)
     with tenant_transaction(tenant.id):
         assert Heartbeat.objects.count() == 1

@@ -11,8 +11,8 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster
-from apps.memories.services.clusters.job import order_clusters
-from apps.memories.services.recall import tip_of_the_tongue as partial
+from apps.memories.services.clusters.job import recluster_mind
+from apps.memories.services.recall import partial_recall as partial
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
@@ -41,7 +41,7 @@ def vega(arbor: Arbor, one_tenant: str) -> Agent:
             memories=[a_memory(text, session="talk", position=place) for place, text in enumerate(said)],
             vectors=np.asarray(rows, dtype=np.float32),
         )
-    order_clusters(tenant_id, agent.id)
+    recluster_mind(tenant_id, agent.id)
     return agent
 
 

@@ -15,9 +15,9 @@ from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.inline import beat_now
+from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.memories.models import Memory
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.ingest import ingest
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -69,7 +69,7 @@ def test_an_agent_reads_a_real_dialog_beats_three_times_and_recalls_the_evidence
     assert read.format is ConversationFormat.LOCOMO
     assert read.bad == 0
     assert read.stored > 400
-    beats = [beat_now(agent_id=reader.id, tenant_id=reader.tenant_id) for _ in range(3)]
+    beats = [run_heartbeat_now(agent_id=reader.id, tenant_id=reader.tenant_id) for _ in range(3)]
     assert [(beat.number, beat.status) for beat in beats] == [
         (number, HeartbeatStatus.DONE) for number in (1, 2, 3)
     ]

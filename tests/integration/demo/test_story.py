@@ -148,13 +148,13 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.Message]]:
         finally:
             connections.close_all()
 
-    def publish_together(messages: Iterable[queues.Message]) -> None:
+    def publish_batched(messages: Iterable[queues.Message]) -> None:
         for message in messages:
             taken.append(message)
             workers.append(threading.Thread(target=work, args=[message]))
             workers[-1].start()
 
-    monkeypatch.setattr(queues, "publish_together", publish_together)
+    monkeypatch.setattr(queues, "publish_together", publish_batched)
     monkeypatch.setattr(demo, "fleet_is_live", lambda: True)
     yield taken
     for worker in workers:

@@ -26,7 +26,7 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.requests import NewGoalRequest
 from arbor.goals.review import GoalFlag
 from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.goal_sight import view_goals
+from arbor.heartbeat.goal_situation import view_goals
 from tests.factories.agents import AgentFactory
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -213,7 +213,7 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     save_backlog(backlog)
     backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=beat)
     found = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]
-    backlog.take_in_hand([intent.id for intent in found])
+    backlog.lock_intents([intent.id for intent in found])
     backlog.attempt(found[0].id)
     backlog.attempt(found[1].id, error="no boat", final=True)
     backlog.due(whole.id, NOW)
@@ -287,8 +287,8 @@ def test_a_lock_is_taken_over_when_its_heartbeat_is_gone(
         ticks_used=1,
     )
     backlogs = load_backlogs({agent_id: beat, agents[1]: uuid4()}, now=NOW)
-    backlogs[agents[1]].take_in_hand([intent.id])
-    backlogs[agent_id].take_in_hand([intent.id])
+    backlogs[agents[1]].lock_intents([intent.id])
+    backlogs[agent_id].lock_intents([intent.id])
     save_backlogs(backlogs.values())
     intent.refresh_from_db()
     assert intent.status == IntentStatus.LOCKED

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from apps.agents.models import Agent
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
@@ -45,7 +45,7 @@ class Beater:
         """Run one beat; return the prompt of its last question."""
         model = self._scripted(*replies)
         with tenant_transaction(self._agent.tenant_id):
-            tick_now(agent_id=self._agent.id)
+            claim_now(agent_id=self._agent.id)
         self._fleet.run()
         request: ModelRequest = model.requests[-1]
         return "\n".join([request.system, *(message.content for message in request.messages)])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-import apps.heartbeats.services.walk as runner
+import apps.heartbeats.services.runner as runner
 from apps import providers
 from apps.agents.models import Agent
 from apps.agents.services.templates import seed_builtin_templates

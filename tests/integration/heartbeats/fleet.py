@@ -8,9 +8,9 @@ from uuid import UUID
 
 from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.delivery import deliver
-from apps.heartbeats.services.calls import fulfil_call
+from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import DispatchCounts, dispatch
-from apps.heartbeats.services.walk import advance_heartbeats
 from apps.queues import Message, Task, captured
 
 
@@ -39,7 +39,7 @@ class Fleet:
             return answer_turn(turn_id=UUID(arguments["turn_id"]), tenant_id=message.tenant_id)
         if message.task is Task.DELIVER:
             return deliver(message_id=UUID(arguments["message_id"]), tenant_id=message.tenant_id)
-        return fulfil_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
+        return execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
 
     def step(self) -> Message:
         """Deliver the oldest message and return it."""

@@ -12,20 +12,20 @@ import pytest
 import structlog
 from django.db import InterfaceError, OperationalError, connections
 
-import apps.heartbeats.services.walk as runner
+import apps.heartbeats.services.runner as runner
 from apps.agents.models import Agent, AgentState
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, ScheduleState
 from apps.heartbeats.services.perception import perceive
-from apps.heartbeats.services.walk import advance_heartbeats
+from apps.heartbeats.services.runner import advance_heartbeats
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelUnavailable
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalState
-from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.models.ports import ModelRequest
 from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of

@@ -58,7 +58,7 @@ def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     for _ in agents:
         fleet.step()
     waiting = [fleet.take() for _ in agents]
-    assert {message.task for message in waiting} == {Task.FULFIL}
+    assert {message.task for message in waiting} == {Task.EXECUTE_CALL}
     with tenant_transaction(agents[0].tenant_id):
         calls = dict(ExternalCall.objects.values_list("agent_id", "id"))
     return [calls[agent.id] for agent in agents]

@@ -13,7 +13,7 @@ from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services import cycles
 from apps.heartbeats.services.cycles import allocate, run_ticks
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, ModelUnavailable, TransitionIllegal
@@ -142,7 +142,7 @@ def test_a_cycle_that_is_refused_leaves_the_ticks_as_they_were(runtime: AgentRun
     with pytest.raises(BudgetExhausted):
         runtime.run_cycle(agent.id, 0)
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     with pytest.raises(TransitionIllegal, match="is beating already"):
         runtime.run_cycle(agent.id, 7)
     runtime.set_status(agent.id, AgentStatus.PAUSED)

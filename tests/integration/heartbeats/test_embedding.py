@@ -16,7 +16,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
 from apps.heartbeats.services.fetching import Fetcher, OpenNeed
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory, Mind
 from apps.memories.services.embedding import embedding
 from apps.tenants.models import Tenant
@@ -25,9 +25,9 @@ from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.reply import MemoryNote, Reply
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import deciding, orientation
 from arbor.pipeline.engine import Steps, run_alone
 from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
@@ -79,7 +79,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
         return made if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
-    monkeypatch.setattr(embedding, "_kept", embedding._Kept())
+    monkeypatch.setattr(embedding, "_kept", embedding._VectorCache())
     embedding.embedder_for.cache_clear()
     yield made
     embedding.embedder_for.cache_clear()
@@ -164,7 +164,7 @@ RECALLS = reply_of(
 
 def run_beat(fleet: Fleet, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     fleet.run()
 
 
@@ -195,7 +195,7 @@ def test_a_leg_that_only_stores_never_leaves_its_transaction(
 ) -> None:
     scripted(REST)
     with tenant_transaction(far.tenant_id):
-        tick_now(agent_id=far.id)
+        claim_now(agent_id=far.id)
     fleet.step()
     fleet.step()
     remote.asked.clear()
@@ -245,7 +245,7 @@ def test_a_beat_that_another_worker_took_while_vectors_were_made_is_left_to_it(
         assert fleet.dispatch().lost == 1
 
     with tenant_transaction(far.tenant_id):
-        tick_now(agent_id=far.id)
+        claim_now(agent_id=far.id)
     remote.meanwhile = taken_over
     assert not fleet.deliver(fleet.take())
     assert beats_of(far) == []

@@ -19,7 +19,7 @@ from apps.heartbeats.models import (
     LedgerEntry,
     ScheduleState,
 )
-from apps.heartbeats.services.schedule import dispatch, tick_now
+from apps.heartbeats.services.schedule import claim_now, dispatch
 from apps.memories.models import Memory
 from apps.queues import captured
 from apps.tenants.models import Tenant, TenantStatus
@@ -188,7 +188,7 @@ def test_a_suspended_tenants_agents_do_not_beat(fleet: Fleet, tenant: Tenant, ag
     set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
     assert fleet.dispatch().due == 0
     with tenant_transaction(tenant.id), pytest.raises(TransitionIllegal, match="acme is suspended"):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
 
 
 def _lose_running_lease(fleet: Fleet, agent: Agent) -> None:
@@ -364,9 +364,9 @@ def test_a_beat_asked_for_twice_is_refused_the_second_time(
 ) -> None:
     scripted(REST)
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is beating already"):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     fleet.run()
     (beat,) = beats_of(agent)
     assert (beat.status, beat.trigger) == (HeartbeatStatus.DONE, "operator")

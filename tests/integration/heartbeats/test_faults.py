@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from django.db import connections
 
-import apps.heartbeats.services.walk as runner
+import apps.heartbeats.services.runner as runner
 from apps import web
 from apps.agents.models import Agent, AgentState
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState

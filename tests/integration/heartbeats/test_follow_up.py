@@ -14,7 +14,7 @@ from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
 from apps.heartbeats.services import calls
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import Memory
 from apps.memories.services.store.remember import remember
@@ -57,7 +57,7 @@ def _known(agent: Agent) -> None:
 
 def _beat(agent: Agent, fleet: Fleet) -> Heartbeat:
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     fleet.run()
     return beats_of(agent)[-1]
 
@@ -201,7 +201,7 @@ def test_a_worker_that_dies_between_two_turns_repeats_neither(
 ) -> None:
     model = scripted(_reply(_recall(), memory_notes=["Ada asked."]), _reply(thinking="Ines it is."))
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     while len(model.requests) < 1 or _waiting(agent) < 2:
         fleet.step()
     fleet.messages.clear()  # the broker forgets everything

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apps.agents.models import Agent
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import BufferItem, Memory
@@ -31,7 +31,7 @@ def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
 
 def _tell(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id):
-        tell_agent(agent_id=agent.id, text=text, actor="user:ada")
+        message_agent(agent_id=agent.id, text=text, actor="user:ada")
 
 
 def _held(agent: Agent) -> list[BufferItem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connections
 
-import apps.heartbeats.services.errand_prompts as maintenance_prompts
+import apps.heartbeats.services.maintenance_prompts as maintenance_prompts
 from apps.agents.models import Agent
 from apps.heartbeats.models import CallStatus, ExternalCall
 from apps.heartbeats.services import schedule

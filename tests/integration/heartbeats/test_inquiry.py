@@ -12,7 +12,7 @@ from apps import web
 from apps.agents.models import Agent, AgentPolicy
 from apps.heartbeats.models import CallStatus, ExternalCall, HeartbeatStatus, LedgerEntry
 from apps.heartbeats.services import calls
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.queues import Task
 from apps.tenants.scope import tenant_transaction
@@ -72,7 +72,7 @@ def beat(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., Scripted
     def run(*replies: Any) -> ScriptedModel:
         model = scripted(*replies)
         with tenant_transaction(agent.tenant_id):
-            tick_now(agent_id=agent.id)
+            claim_now(agent_id=agent.id)
         fleet.run()
         return model
 
@@ -270,7 +270,7 @@ def test_a_worker_that_is_lost_between_calls_repeats_nothing(
 ) -> None:
     model = scripted(asks(), ANSWER, REST)
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     for _ in range(kept):
         if fleet.messages:
             fleet.step()

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.memories.models import (
     Edge,
     Memory,
 )
 from apps.memories.services.graph.relations import relate
-from apps.selves.services.beliefs import hold_belief
+from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.walks import Node
+from arbor.memory.traversal import Node
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import last_of
@@ -72,7 +72,7 @@ def test_what_is_learned_is_trusted_as_far_as_its_source_and_tied_to_the_beat(
     beater: Beater, agent: Agent
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        tell_agent(
+        message_agent(
             agent_id=agent.id, text="Mind you, the north buoy broke loose last night.", actor="user:ann"
         )
     beater.beat(
@@ -115,7 +115,7 @@ def test_an_agent_that_repeats_itself_is_no_second_source_and_a_belief_colours_w
     with tenant_transaction(agent.tenant_id):
         (fact,) = Memory.objects.filter(content=note["text"])
         assert (len(fact.detail["sources"]), fact.trust) == (1, pytest.approx(0.83))
-        belief = hold_belief(
+        belief = add_belief(
             agent_id=agent.id,
             belief=NewBelief(statement="Nothing shifts.", category=BeliefCategory.WORLD, confidence=0.5),
             actor="user:ann",

@@ -1,4 +1,4 @@
-"""Changes by others during a heartbeat: none is lost, none counts twice (`arbor.heartbeat.merging`).
+"""Changes by others during a heartbeat: none is lost, none counts twice (`arbor.heartbeat.state_merge`).
 
 When an earlier beat is asked for, or the agent may no longer beat: `test_rhythm` and `test_exactly_once`.
 """
@@ -11,14 +11,14 @@ import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.contacts.services.chat import end_session, say
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, Trigger
 from apps.heartbeats.services.cycles import allocate
 from apps.heartbeats.services.perception import perceive
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.selves.services.boundaries import add_boundary
 from apps.tenants.scope import tenant_transaction
@@ -44,7 +44,7 @@ class Underway:
         """Let a beat begin; it waits for the first of these replies then."""
         model = self._scripted(*replies)
         with tenant_transaction(self.agent.tenant_id):
-            tick_now(agent_id=self.agent.id, trigger=trigger)
+            claim_now(agent_id=self.agent.id, trigger=trigger)
         self._fleet.step()
         return model
 
@@ -192,7 +192,7 @@ def test_what_reaches_it_while_it_beats_waits_for_the_next_beat(underway: Underw
 
     def reach(text: str) -> None:
         with tenant_transaction(agent.tenant_id):
-            tell_agent(agent_id=agent.id, text=text, actor="test")
+            message_agent(agent_id=agent.id, text=text, actor="test")
             perceive(agent_id=agent.id, kind="environment", content=f"{text} It snows.", actor="test")
 
     reach("Before.")

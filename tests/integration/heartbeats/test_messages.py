@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from apps.agents.models import Agent
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.perception import perceive
 from apps.tenants.scope import tenant_transaction
@@ -26,7 +26,7 @@ def test_a_message_goes_before_all_else_that_waits_and_what_is_urgent_comes_next
         for number in range(7):
             perceive(agent_id=agent.id, kind="environment", content=f"Snow {number}.", actor="test")
         perceive(agent_id=agent.id, kind="interrupt", content="Stop.", actor="test")
-        tell_agent(agent_id=agent.id, text="Where is the ferry?", actor="test")
+        message_agent(agent_id=agent.id, text="Where is the ferry?", actor="test")
 
     make_due(agent)
     fleet.dispatch()
@@ -52,7 +52,7 @@ def test_messages_that_a_beat_does_not_show_bring_the_next_one_at_once(
     model = scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
         for number in range(6):
-            tell_agent(agent_id=agent.id, text=f"Question {number}?", actor="test")
+            message_agent(agent_id=agent.id, text=f"Question {number}?", actor="test")
     make_due(agent)
     fleet.dispatch()
     fleet.run()
@@ -72,7 +72,7 @@ def test_the_prompt_shows_what_came_with_a_percept_and_which_message_was_answere
     model = scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
         message = OutboxMessageFactory(agent=agent, subject="", content="Shall I go north?" + "!" * 500)
-        tell_agent(agent_id=agent.id, text="Yes, do.", actor="test", message_id=message.id)
+        message_agent(agent_id=agent.id, text="Yes, do.", actor="test", message_id=message.id)
         perceive(
             agent_id=agent.id,
             kind="environment",

@@ -13,7 +13,7 @@ from django.conf import settings
 from apps.agents.models import Agent
 from apps.heartbeats.models import Percept
 from apps.heartbeats.services.perception import perceive
-from apps.heartbeats.services.replay import read_beat
+from apps.heartbeats.services.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay
 from arbor.models.ports import ScriptedModel
@@ -66,7 +66,9 @@ def test_what_the_prompt_has_no_room_for_waits_for_the_next_beat(
     assert [*chain(*shown)] == ["fog", "hail", "snow", "rain"]
     assert [number for number in _taken_in(agent).values() if number is None] == []
     beat = beats_of(agent)[0]
-    assert replay(read_beat(heartbeat_id=beat.id, tenant_id=beat.tenant_id).beat).differences == []
+    assert (
+        replay(read_recorded_heartbeat(heartbeat_id=beat.id, tenant_id=beat.tenant_id).beat).differences == []
+    )
 
 
 def test_what_arrives_during_the_beat_is_seen_guarded_and_taken_in_by_the_next(

@@ -16,9 +16,9 @@ from apps.agents.services.dormancy import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.heartbeats.models import HeartbeatSchedule, HeartbeatStatus, Percept, Trigger
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
@@ -56,7 +56,7 @@ def beat(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
         with tenant_transaction(agent.tenant_id):
             # Enough for any action: what an agent can pay for is tested elsewhere.
             AgentState.objects.filter(agent_id=agent.id).update(energy=20)
-            tick_now(agent_id=agent.id)
+            claim_now(agent_id=agent.id)
         fleet.run()
         request: ModelRequest = model.requests[0]
         return "\n".join([request.system, *(message.content for message in request.messages)])
@@ -139,7 +139,7 @@ def test_after_four_hours_or_once_the_user_wrote_it_may_write_again(
     beat(writing("two"))
     beat(writing("too soon"))
     with tenant_transaction(agent.tenant_id):
-        tell_agent(agent_id=agent.id, text="Tell me more.", actor="test")
+        message_agent(agent_id=agent.id, text="Tell me more.", actor="test")
     beat(writing("three"))
     assert [message.content for message in outbox(agent)] == ["one", "two", "three"]
 
@@ -244,7 +244,7 @@ def test_whoever_tells_a_sleeping_agent_something_wakes_it(agent: Agent) -> None
         HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")
         make_dormant(agent_id=agent.id, reason="test")
         AgentState.objects.filter(agent_id=agent.id).update(nops=10)
-        tell_agent(agent_id=agent.id, text="Wake up!", actor="user:ann")
+        message_agent(agent_id=agent.id, text="Wake up!", actor="user:ann")
         assert Agent.objects.get(id=agent.id).status == AgentStatus.ACTIVE
         assert AgentState.objects.get(agent_id=agent.id).nops == 0
         woke = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.AGENT_RESUMED)
@@ -259,6 +259,6 @@ def test_a_person_who_paused_an_agent_is_not_overruled(status: AgentStatus, agen
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(status=status)
         HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")
-        tell_agent(agent_id=agent.id, text="Later.", actor="test")
+        message_agent(agent_id=agent.id, text="Later.", actor="test")
         assert Agent.objects.get(id=agent.id).status == status
     assert schedule_of(agent).state == "off"

@@ -12,11 +12,11 @@ from apps.agents.models import Agent
 from apps.fleet.policy import set_policy
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.recent_activity import exhausted_of, glances_of, spending_of
-from apps.heartbeats.services.sight import load_situation
+from apps.heartbeats.services.situation import load_situation
 from apps.memories.models import Episode
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, NoticeKind, Pulse, notices_of
+from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, NoticeKind, RecentActivity, notices_of
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import EpisodeFactory
 
@@ -37,7 +37,7 @@ def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
 
 def noticed(agent: Agent) -> dict[NoticeKind, str]:
     pulse = load_situation(agent.id)["pulse"]
-    found = notices_of(Pulse(beats=glances_of(pulse), energy=spending_of(pulse)))
+    found = notices_of(RecentActivity(beats=glances_of(pulse), energy=spending_of(pulse)))
     return {notice.kind: notice.text for notice in found}
 
 

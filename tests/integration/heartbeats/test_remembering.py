@@ -22,7 +22,7 @@ from apps.memories.models import (
 )
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
-from apps.memories.services.recall.doors import Recaller
+from apps.memories.services.recall.recaller import Recaller
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.memory.recall_request import RecallRequest

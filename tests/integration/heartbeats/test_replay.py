@@ -14,7 +14,7 @@ from django.db.utils import InternalError
 from apps.agents.models import Agent
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services import replay as service
-from apps.heartbeats.services.replay import ask_other, read_beat
+from apps.heartbeats.services.replay import ask_other_model, read_recorded_heartbeat
 from apps.tenants.models import TenantModel
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
@@ -47,7 +47,7 @@ def beaten(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -
 
 
 def again(beat: Heartbeat) -> Replay:
-    return replay(read_beat(heartbeat_id=beat.id, tenant_id=beat.tenant_id).beat)
+    return replay(read_recorded_heartbeat(heartbeat_id=beat.id, tenant_id=beat.tenant_id).beat)
 
 
 def rows(agent: Agent) -> dict[str, int]:
@@ -100,8 +100,8 @@ def test_it_writes_nothing_and_could_not(
     before = rows(agent)
     other = ScriptedModel(json.dumps({"actions": [{"action": "rest", "params": {}}]}))
     monkeypatch.setattr(service, "model_for", lambda _handle: other)
-    found = read_beat(heartbeat_id=beaten.id, tenant_id=beaten.tenant_id)
-    asked = ask_other(found, model="openai/other")
+    found = read_recorded_heartbeat(heartbeat_id=beaten.id, tenant_id=beaten.tenant_id)
+    asked = ask_other_model(found, model="openai/other")
     assert [decision.action for decision in asked.decisions] == ["rest"]
     assert other.requests[0].messages[0].content == found.request.messages[0].content  # type: ignore[union-attr]
     assert rows(agent) == before
@@ -112,8 +112,8 @@ def test_it_writes_nothing_and_could_not(
 
 
 def test_reflex_can_be_asked_in_another_models_place(beaten: Heartbeat) -> None:
-    found = read_beat(heartbeat_id=beaten.id, tenant_id=beaten.tenant_id)
-    assert ask_other(found, model="reflex/default").decisions
+    found = read_recorded_heartbeat(heartbeat_id=beaten.id, tenant_id=beaten.tenant_id)
+    assert ask_other_model(found, model="reflex/default").decisions
 
 
 def test_a_beat_that_kept_too_little_says_so(beaten: Heartbeat) -> None:
@@ -124,4 +124,4 @@ def test_a_beat_that_kept_too_little_says_so(beaten: Heartbeat) -> None:
     with pytest.raises(Invalid, match="skipped: idle: nothing waits"):
         again(beaten)
     with pytest.raises(NotFound):
-        read_beat(heartbeat_id=uuid7(), tenant_id=beaten.tenant_id)
+        read_recorded_heartbeat(heartbeat_id=uuid7(), tenant_id=beaten.tenant_id)

@@ -35,7 +35,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.rhythm import NextBeat, next_beat
+from arbor.heartbeat.pacing import NextHeartbeat, next_beat
 from arbor.heartbeat.steps import opening
 from arbor.heartbeat.steps.goal_changes import Changes
 from arbor.heartbeat.usage import renewed_at
@@ -388,7 +388,7 @@ def test_whom_a_limit_halts_just_when_it_is_lifted_goes_on(
         limit_tenant(slug=tenant.slug, limits={"daily_beats": None}, actor="test")
         connections.close_all()
 
-    def look(*args: Any, **kwargs: Any) -> NextBeat:
+    def look(*args: Any, **kwargs: Any) -> NextHeartbeat:
         # It has read the limit that is lifted now, and ends only once that waits for it, or is done.
         started.append(Thread(target=lift))
         started[-1].start()

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from django.db import connections
 
-import apps.heartbeats.services.walk as runner
+import apps.heartbeats.services.runner as runner
 from apps.agents.models import Agent, AgentState
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept
 from apps.heartbeats.services.perception import perceive
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
-from arbor.heartbeat.beat import Beat
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.acting import act
 from arbor.heartbeat.steps.inquiring import Work
 from arbor.heartbeat.steps.registry import HANDLERS
@@ -65,7 +65,7 @@ def _stands(agent: Agent, *, spent: float) -> Heartbeat:
 
 def _tick(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
 
 
 def _lose_workers(fleet: Fleet, agent: Agent) -> None:

@@ -15,8 +15,8 @@ from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, GoalMemoryLink, Intent, ProgressNote
 from apps.heartbeats.models import DailyUsage, ExternalCall, Heartbeat, LedgerEntry, Percept
+from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.trace import steps_of
-from apps.heartbeats.services.walk import advance_heartbeats
 from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess
 from apps.queues import Message, Task
 from apps.selves.models import Experience, Proposal
@@ -66,9 +66,9 @@ class Together:
 
     def answer(self) -> None:
         """Let the models answer all that waits for them."""
-        waiting = [message for message in self._fleet.messages if message.task is Task.FULFIL]
+        waiting = [message for message in self._fleet.messages if message.task is Task.EXECUTE_CALL]
         self._fleet.messages[:] = [
-            message for message in self._fleet.messages if message.task is not Task.FULFIL
+            message for message in self._fleet.messages if message.task is not Task.EXECUTE_CALL
         ]
         for message in waiting:
             self._fleet.deliver(message)

@@ -12,10 +12,10 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.consolidation import EXTRACT_BATCH, consolidate, tend_episodes
-from apps.heartbeats.services.errand_prompts import empty_prompts
-from apps.heartbeats.services.errands import WAITS
-from apps.heartbeats.services.lost_errands import recover_errands
+from apps.heartbeats.services.consolidation import EXTRACT_BATCH, consolidate, maintain_episodes
+from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
+from apps.heartbeats.services.maintenance_calls import WAITS
+from apps.heartbeats.services.maintenance_prompts import empty_prompts
 from apps.memories.services.graph.concepts import memories_of_concept
 from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.store.remember import remember
@@ -23,7 +23,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ModelRequest, ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.maintenance.tending import (
+from tests.integration.maintenance.maintenance_setup import (
     LONG_AGO,
     TALK,
     calls_of,
@@ -135,7 +135,7 @@ def test_memories_of_a_failed_call_are_left_out(mind: Agent, fleet: Fleet, scrip
     for wait in WAITS:
         fleet.run()
         let_pass(mind, wait + timedelta(seconds=1))
-        recover_errands()
+        recover_maintenance_calls()
     fleet.run()
     (call,) = calls_of(mind)
     assert call.status == CallStatus.FAILED
@@ -188,7 +188,7 @@ def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted
     remember_talk(mind, "The anchor is new.", session="other")
     consolidate()
     close_and_settle(mind)
-    tend_episodes()
+    maintain_episodes()
     fleet.run()
     _purge(mind, ids[0])
     kept, emptied = [], []

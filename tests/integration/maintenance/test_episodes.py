@@ -14,8 +14,8 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.heartbeats.services import consolidation
-from apps.heartbeats.services.consolidation import tend_episodes
-from apps.heartbeats.services.lost_errands import recover_errands
+from apps.heartbeats.services.consolidation import maintain_episodes
+from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
 from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.jobs.episodes import close_episodes, episode_memories, recall_episodes
@@ -26,7 +26,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.memory.values import MemoryStatus, NewMemory
 from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.maintenance.tending import (
+from tests.integration.maintenance.maintenance_setup import (
     TALK,
     calls_of,
     close_and_settle,
@@ -41,7 +41,7 @@ type Script = Callable[..., ScriptedModel]
 
 def _summarized(agent: Agent, fleet: Fleet) -> Episode:
     close_and_settle(agent)
-    tend_episodes()
+    maintain_episodes()
     fleet.run()
     (episode,) = episodes_of(agent)
     return episode
@@ -132,17 +132,17 @@ def test_only_what_is_over_is_closed_and_the_future_is_not(mind: Agent) -> None:
 
 def test_a_closed_episode_settles_for_five_minutes_first(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
-    tend_episodes()
-    tend_episodes()
+    maintain_episodes()
+    maintain_episodes()
     assert (calls_of(mind), episodes_of(mind)[0].ended_at is not None) == ([], True)
 
 
 def test_an_episode_closed_by_a_fast_clock_does_not_wait(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
-    tend_episodes()
+    maintain_episodes()
     with tenant_transaction(mind.tenant_id):
         Episode.objects.filter(agent_id=mind.id).update(ended_at=datetime.now(UTC) + timedelta(days=300))
-    tend_episodes()
+    maintain_episodes()
     fleet.run()
     assert episodes_of(mind)[0].summary != ""
 
@@ -151,7 +151,7 @@ def test_two_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) -> None
     remember_talk(mind, *TALK[:2])
     assert sum(result.done for result in at_once(lambda _: close_episodes(), writers=3)) == 1
     close_and_settle(mind)
-    rounds = at_once(lambda _: tend_episodes(), writers=3)
+    rounds = at_once(lambda _: maintain_episodes(), writers=3)
     assert sum(result.done for result in rounds) == 1
     assert sum(result.failed for result in rounds) == 0
 
@@ -159,7 +159,7 @@ def test_two_workers_close_and_summarize_once(mind: Agent, fleet: Fleet) -> None
 def test_a_continued_episode_waits_for_a_full_summary(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     close_and_settle(mind)
-    tend_episodes()
+    maintain_episodes()
     late = "A gull took the last of the bread while nobody watched it."
     remember_talk(mind, *TALK, late)
     fleet.run()
@@ -177,10 +177,10 @@ def test_a_round_enqueues_five_calls_at_most(
     close_and_settle(mind)
     close_and_settle(other_mind)
     settings.ARBOR_MAX_ERRANDS = 8
-    tend_episodes()
+    maintain_episodes()
     assert sorted(len(calls_of(agent)) for agent in (mind, other_mind)) == [3, 5]
     settings.ARBOR_MAX_ERRANDS = 100
-    tend_episodes()
+    maintain_episodes()
     fleet.run()
     for agent in (mind, other_mind):
         assert all(episode.summary for episode in episodes_of(agent))
@@ -190,8 +190,8 @@ def test_nothing_is_asked_for_a_suspended_tenant(mind: Agent, fleet: Fleet) -> N
     remember_talk(mind)
     close_and_settle(mind)
     Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)
-    tend_episodes()
-    recover_errands()
+    maintain_episodes()
+    recover_maintenance_calls()
     assert (calls_of(mind), fleet.messages) == ([], [])
 
 
@@ -302,5 +302,5 @@ def test_an_agents_fault_does_not_stop_the_others(
         return summarize(tenant_id, agent_id)
 
     monkeypatch.setattr(consolidation, "_summarize", faulty)
-    assert tend_episodes().failed == 1
+    assert maintain_episodes().failed == 1
     assert (len(calls_of(mind)), len(calls_of(other_mind))) == (0, 1)

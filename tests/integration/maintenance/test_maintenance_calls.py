@@ -17,23 +17,23 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.heartbeats.models import CallStatus, DailyUsage, ExternalCall
 from apps.heartbeats.services import purposes
 from apps.heartbeats.services.call_leases import lease_calls
-from apps.heartbeats.services.calls import fulfil_call
-from apps.heartbeats.services.consolidation import tend_episodes
-from apps.heartbeats.services.errands import WAITS
-from apps.heartbeats.services.failed_errands import failed_errands, retry_failed_errands
-from apps.heartbeats.services.lost_errands import recover_errands
+from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services.consolidation import maintain_episodes
+from apps.heartbeats.services.failed_maintenance_calls import failed_errands, retry_failed_maintenance_calls
+from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
+from apps.heartbeats.services.maintenance_calls import WAITS
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.jobs.summaries import MAX_FAILURES
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable
 from arbor.heartbeat.usage import Degradation
-from arbor.memory.errand_replies import read_summary
+from arbor.memory.maintenance_replies import read_summary
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
 from arbor.models.usage import Usage
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.maintenance.tending import (
+from tests.integration.maintenance.maintenance_setup import (
     TALK,
     calls_of,
     close_and_settle,
@@ -76,20 +76,20 @@ def test_no_maintenance_call_starts_without_daily_budget(
         today = datetime.now(UTC).date()
         DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
         assert day_of(agent.id).level is level
-    tend_episodes()
+    maintain_episodes()
     assert (calls_of(agent), fleet.messages) == ([], [])
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)
-    tend_episodes()
+    maintain_episodes()
     fleet.messages.clear()
     let_pass(agent, timedelta(hours=1))
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.filter(agent_id=policy.agent_id).update(daily_tokens=limit)
-    recover_errands()
+    recover_maintenance_calls()
     assert fleet.messages == [], "nor is one told of again that waits"
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.filter(agent_id=agent.id).update(daily_tokens=None)
-    recover_errands()
+    recover_maintenance_calls()
     fleet.run()
     assert _only(agent).status == CallStatus.COMPLETE
 
@@ -99,11 +99,11 @@ def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: F
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
         assert day_of(agent.id).level is Degradation.HALT
-    tend_episodes()
+    maintain_episodes()
     (lost,) = fleet.messages
     fleet.messages.clear()
     let_pass(agent, timedelta(hours=1))
-    recover_errands()
+    recover_maintenance_calls()
     assert [message.arguments for message in fleet.messages] == [lost.arguments]
 
 
@@ -117,9 +117,9 @@ def test_a_call_runs_once_outside_transactions_and_is_charged(
         return SUMMARY
 
     scripted(answer)
-    tend_episodes()
+    maintain_episodes()
     message = fleet.take()
-    assert (message.task, fleet.messages) == (Task.FULFIL, [])
+    assert (message.task, fleet.messages) == (Task.EXECUTE_CALL, [])
     assert fleet.deliver(message)
     assert open_transactions == [False]
     assert not fleet.deliver(message), "a doubled message finds nothing to do"
@@ -133,30 +133,30 @@ def test_a_call_runs_once_outside_transactions_and_is_charged(
 def test_one_subject_has_one_open_errand(agent: Agent, fleet: Fleet) -> None:
     def tend(_: int) -> int:
         with captured() as messages:
-            tend_episodes()
+            maintain_episodes()
         return len(messages)
 
     assert sum(at_once(tend, writers=3)) == 1
     assert len(calls_of(agent)) == 1
-    tend_episodes()
+    maintain_episodes()
     assert len(calls_of(agent)) == 1
 
 
 def test_a_lost_message_is_sent_again_later_and_later(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted(SUMMARY)
-    tend_episodes()
+    maintain_episodes()
     fleet.messages.clear()
-    recover_errands()
+    recover_maintenance_calls()
     assert fleet.messages == [], "its lease still holds"
     let_pass(agent, timedelta(minutes=10))
-    recover_errands()
+    recover_maintenance_calls()
     assert len(fleet.messages) == 1
     fleet.messages.clear()
     let_pass(agent, timedelta(minutes=5))
-    recover_errands()
+    recover_maintenance_calls()
     assert fleet.messages == [], "the second hint is believed in for longer"
     let_pass(agent, timedelta(minutes=6))
-    recover_errands()
+    recover_maintenance_calls()
     fleet.run()
     call = _only(agent)
     assert (call.status, call.failures) == (CallStatus.COMPLETE, 0)
@@ -165,18 +165,18 @@ def test_a_lost_message_is_sent_again_later_and_later(agent: Agent, fleet: Fleet
 
 def test_a_worker_that_does_not_come_back_costs_one_try(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(SUMMARY)
-    tend_episodes()
+    maintain_episodes()
     message = fleet.take()
     assert lease_calls([UUID(message.arguments["call_id"])], tenant_id=agent.tenant_id)
-    recover_errands()
+    recover_maintenance_calls()
     assert _only(agent).status == CallStatus.RUNNING, "it may still come back"
     let_pass(agent, timedelta(minutes=10))
-    recover_errands()
+    recover_maintenance_calls()
     call = _only(agent)
     assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, 1, "WorkerLost")
     assert not fleet.deliver(message), "not before its wait is over"
     let_pass(agent, WAITS[0] + timedelta(seconds=1))
-    recover_errands()
+    recover_maintenance_calls()
     fleet.run()
     assert (_only(agent).status, len(model.requests)) == (CallStatus.COMPLETE, 1)
     assert episodes_of(agent)[0].failures == 1
@@ -188,11 +188,11 @@ def test_a_reply_that_comes_after_its_lease_is_charged_and_not_stored(
 ) -> None:
     def late(_: ModelRequest) -> str:
         let_pass(agent, timedelta(minutes=10))
-        recover_errands()
+        recover_maintenance_calls()
         return SUMMARY
 
     scripted(late)
-    tend_episodes()
+    maintain_episodes()
     assert not fleet.deliver(fleet.take())
     assert (_only(agent).status, len(ledger_of(agent))) == (CallStatus.PENDING, 1)
     assert episodes_of(agent)[0].summary == ""
@@ -212,7 +212,7 @@ def test_failures_back_off_and_end_with_their_reason(
     agent: Agent, fleet: Fleet, scripted: Script, lines: tuple[Any, ...], kind: str
 ) -> None:
     model = scripted(*lines, repeat=True)
-    tend_episodes()
+    maintain_episodes()
     for tries, wait in enumerate(WAITS, start=1):
         fleet.run()
         call = _only(agent)
@@ -220,10 +220,10 @@ def test_failures_back_off_and_end_with_their_reason(
         assert call.due_at is not None
         assert call.due_at - call.started_at >= wait
         let_pass(agent, wait - timedelta(seconds=30))
-        recover_errands()
+        recover_maintenance_calls()
         assert fleet.messages == []
         let_pass(agent, timedelta(seconds=31))
-        recover_errands()
+        recover_maintenance_calls()
     fleet.run()
     call = _only(agent)
     assert (call.status, call.failures, call.error_kind) == (CallStatus.FAILED, MAX_FAILURES, kind)
@@ -233,18 +233,18 @@ def test_failures_back_off_and_end_with_their_reason(
     assert (episode.summary, episode.summarized_at, episode.failures) == ("", None, MAX_FAILURES)
     assert episode.failure.startswith(f"{kind}: ")
     let_pass(agent, timedelta(days=1))
-    recover_errands()
-    tend_episodes()
+    recover_maintenance_calls()
+    maintain_episodes()
     assert (fleet.messages, len(calls_of(agent))) == ([], 1), "it is left, for a person to see"
 
 
 def test_a_model_is_told_what_was_wrong_with_its_reply(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted("I would rather sing.", "No.", SUMMARY)
-    tend_episodes()
+    maintain_episodes()
     for wait in WAITS:
         fleet.run()
         let_pass(agent, wait + timedelta(seconds=1))
-        recover_errands()
+        recover_maintenance_calls()
     fleet.run()
     assert _only(agent).status == CallStatus.COMPLETE
     first, second, third = (request.messages for request in model.requests)
@@ -265,7 +265,7 @@ def test_a_fault_in_applying_a_reply_is_retried(
         store(*arguments)
         raise ZeroDivisionError("on purpose")
 
-    tend_episodes()
+    maintain_episodes()
     with monkeypatch.context() as patch:
         patch.setattr(purposes, "store_summaries", faulty)
         assert fleet.deliver(fleet.take())
@@ -277,7 +277,7 @@ def test_a_fault_in_applying_a_reply_is_retried(
     )
     assert (episodes_of(agent)[0].summary, len(ledger_of(agent))) == ("", 1)
     let_pass(agent, WAITS[0] + timedelta(seconds=1))
-    recover_errands()
+    recover_maintenance_calls()
     fleet.run()
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
 
@@ -292,7 +292,7 @@ def test_a_reply_that_was_cut_short_is_put_on_record(
         return replace(complete(request, deadline_s=deadline_s), finish_reason="length")
 
     monkeypatch.setattr(model, "complete", cut_short)
-    tend_episodes()
+    maintain_episodes()
     fleet.run()
     with tenant_transaction(agent.tenant_id):
         (event,) = AuditEvent.objects.filter(action=AuditAction.TRUNCATED)
@@ -309,14 +309,14 @@ def test_waiting_retries_use_no_room(
         remember_talk(agent, *(f"{talk}: {text}" for text in TALK), session=f"talk {talk}")
         remember_talk(foreign_mind, *(f"{talk}: {text}" for text in TALK), session=f"talk {talk}")
     close_and_settle(agent)
-    tend_episodes()
+    maintain_episodes()
     assert len(calls_of(agent)) == 2
     close_and_settle(foreign_mind)
-    tend_episodes()
+    maintain_episodes()
     assert len(calls_of(foreign_mind)) == 1, "its share, though the other tenant has taken all"
     fleet.run()
     assert {call.status for call in calls_of(agent)} == {CallStatus.PENDING}
-    tend_episodes()
+    maintain_episodes()
     assert (len(calls_of(agent)), len(calls_of(foreign_mind))) in [(3, 2), (4, 2), (3, 3), (4, 3)]
 
 
@@ -332,16 +332,16 @@ def test_a_killed_workers_reply_is_applied_by_another(
     def killed(*_: Any) -> int:
         raise _Killed
 
-    tend_episodes()
+    maintain_episodes()
     with monkeypatch.context() as patch:
         patch.setattr(purposes, "store_summaries", killed)
         with pytest.raises(_Killed):
             fleet.deliver(fleet.take())
     assert (_only(agent).status, ledger_of(agent)) == (CallStatus.RUNNING, [])
     let_pass(agent, timedelta(minutes=10))
-    recover_errands()
+    recover_maintenance_calls()
     let_pass(agent, WAITS[0] + timedelta(seconds=1))
-    recover_errands()
+    recover_maintenance_calls()
     fleet.run()
     assert (_only(agent).status, len(ledger_of(agent))) == (CallStatus.COMPLETE, 1)
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)
@@ -349,11 +349,11 @@ def test_a_killed_workers_reply_is_applied_by_another(
 
 def test_two_workers_at_once_ask_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(SUMMARY, repeat=True)
-    tend_episodes()
+    maintain_episodes()
     call_id = UUID(fleet.take().arguments["call_id"])
 
     def fulfil(_: int) -> bool:
-        return fulfil_call(call_id=call_id, tenant_id=agent.tenant_id)
+        return execute_call(call_id=call_id, tenant_id=agent.tenant_id)
 
     assert sorted(at_once(fulfil, writers=3)) == [False, False, True]
     assert len(model.requests) == 1
@@ -361,19 +361,19 @@ def test_two_workers_at_once_ask_once(agent: Agent, fleet: Fleet, scripted: Scri
 
 
 def test_two_sweeps_at_once_send_one_message(agent: Agent, fleet: Fleet) -> None:
-    tend_episodes()
+    maintain_episodes()
     let_pass(agent, timedelta(minutes=10))
 
     def sweep(_: int) -> int:
         with captured() as messages:
-            recover_errands()
+            recover_maintenance_calls()
         return len(messages)
 
     assert sum(at_once(sweep, writers=3)) == 1
 
 
 def test_an_errand_and_a_heartbeats_call_cannot_be_confused(agent: Agent, fleet: Fleet) -> None:
-    tend_episodes()
+    maintain_episodes()
     call = _only(agent)
     with (
         pytest.raises(IntegrityError, match="heartbeats_call_of_beat_or_errand"),
@@ -386,22 +386,22 @@ def test_what_failed_is_asked_about_anew_when_a_person_says_so(
     agent: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     scripted("I would rather sing.", repeat=True)
-    tend_episodes()
+    maintain_episodes()
     for wait in WAITS:
         fleet.run()
         let_pass(agent, wait + timedelta(seconds=1))
-        recover_errands()
+        recover_maintenance_calls()
     fleet.run()
     with tenant_transaction(agent.tenant_id):
         (failed,) = failed_errands(agent_id=agent.id)
         assert (failed.purpose, failed.about, failed.model) == ("summarize", "an episode", "scripted/model")
         assert failed.reason.startswith("ReplyInvalid: expected a JSON object")
-        assert retry_failed_errands(actor="cli:ann", agent_id=agent.id) == 1
-        assert retry_failed_errands(actor="cli:ann") == 0
+        assert retry_failed_maintenance_calls(actor="cli:ann", agent_id=agent.id) == 1
+        assert retry_failed_maintenance_calls(actor="cli:ann") == 0
         assert AuditEvent.objects.get(actor="cli:ann").detail == {"purposes": {"summarize": 1}}
         assert failed_errands() == []
     scripted(SUMMARY)
-    tend_episodes()
+    maintain_episodes()
     fleet.run()
     assert [call.status for call in calls_of(agent)] == [CallStatus.RETRIED, CallStatus.COMPLETE]
     assert episodes_of(agent)[0].summary == read_summary(SUMMARY)

@@ -11,9 +11,9 @@ import pytest
 from django.test import override_settings
 
 from apps.agents.models import Agent
-from apps.memories.services.recall import minds_at_hand
-from apps.memories.services.recall.doors import Recaller
-from apps.memories.services.recall.minds_at_hand import MINDS, MindsAtHand
+from apps.memories.services.recall import mind_cache as minds_at_hand
+from apps.memories.services.recall.mind_cache import MINDS, MindsAtHand
+from apps.memories.services.recall.recaller import Recaller
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
@@ -37,7 +37,7 @@ def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
         override_settings(ARBOR_MINDS_AT_HAND_MB=64),
     ):
         patch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 10**9)
-        patch.setattr("apps.memories.services.recall.doors.MINDS", minds)
+        patch.setattr("apps.memories.services.recall.recaller.MINDS", minds)
         yield
 
 

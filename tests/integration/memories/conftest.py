@@ -65,7 +65,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
 
 def forget_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Empty the process's own cache, as another process has it."""
-    monkeypatch.setattr(embedding, "_kept", embedding._Kept())
+    monkeypatch.setattr(embedding, "_kept", embedding._VectorCache())
 
 
 @pytest.fixture

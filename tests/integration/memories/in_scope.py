@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.services.recall.doors import Recaller
+from apps.memories.services.recall.recaller import Recaller
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.recall_request import RecallRequest

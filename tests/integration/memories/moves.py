@@ -9,8 +9,8 @@ from apps.memories.models import (
     NextEmbedding,
 )
 from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.embedding.model_switch import ModelSwitch
 from apps.memories.services.embedding.reembed import Reembedding, find_moves
-from apps.memories.services.embedding.takeover import TakenOver
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
@@ -32,7 +32,7 @@ def keep(agent: Agent, *memories: NewMemory) -> None:
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
 
 
-def move(agent: Agent, model: EmbeddingModel, **parts: Any) -> TakenOver:
+def move(agent: Agent, model: EmbeddingModel, **parts: Any) -> ModelSwitch:
     moves = find_moves(model=model, actor="cli:test", tenant_id=agent.tenant_id, agent_id=agent.id)
     (taken,) = Reembedding(model=model, actor="cli:test", pause=lambda _: None, **parts).run(moves)
     return taken

@@ -10,7 +10,7 @@ import numpy as np
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, ClusterMember, Mind, Upkeep
 from apps.memories.services.clusters.job import (
-    order_clusters,
+    recluster_mind,
 )
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
@@ -67,7 +67,7 @@ def tell_of_everything(agent: Agent) -> dict[str, list[UUID]]:
 
 
 def order(agent: Agent) -> int:
-    return order_clusters(agent.tenant_id, agent.id)
+    return recluster_mind(agent.tenant_id, agent.id)
 
 
 def members(agent: Agent) -> dict[UUID, set[UUID]]:

@@ -19,7 +19,7 @@ from apps.memories.services.recall.activation import (
     note_recalls,
     trim_activations,
 )
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid

@@ -20,7 +20,7 @@ from apps.memories.models import (
     Upkeep,
 )
 from apps.memories.services.recall.activation import note_recall
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import MOST_AT_ONCE, archive, purge, restore
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction

@@ -20,15 +20,15 @@ from apps.memories.services.retention.archive import archive, purge
 from apps.memories.services.retention.buffer import (
     BufferSearch,
     Holding,
+    buffer_for_agents,
     hold,
-    hold_for,
     search_buffer,
     search_buffers,
 )
 from apps.memories.services.retention.promotion import promote, tend_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
-from arbor.memory.buffer import ToHold
+from arbor.memory.buffer import NewBufferItem
 from tests.integration.memories.conftest import REMOTE, RemoteEmbedder, at_once, memories_of
 
 ACTOR = "cli:tests"
@@ -36,7 +36,7 @@ ACTOR = "cli:tests"
 
 def keep(agent: Agent, *texts: str, **how: Any) -> list[UUID]:
     with tenant_transaction(agent.tenant_id):
-        return hold(agent_id=agent.id, things=[ToHold(content=text, **how) for text in texts])
+        return hold(agent_id=agent.id, things=[NewBufferItem(content=text, **how) for text in texts])
 
 
 def held(agent: Agent) -> list[BufferItem]:
@@ -231,12 +231,15 @@ def test_several_agents_share_one_buffer_statement(
     mind: Agent, other_mind: Agent, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(buffer, "CAPACITY", 2)
-    parcel, knee = ToHold(content="A parcel came."), ToHold(content="The knee hurts.", importance=0.1)
+    parcel, knee = (
+        NewBufferItem(content="A parcel came."),
+        NewBufferItem(content="The knee hurts.", importance=0.1),
+    )
     keep(mind, "The least of all.", importance=0.0)
     keep(other_mind, "A parcel came.")
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        ids = hold_for({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
+        ids = buffer_for_agents({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
         # And a record of what made room.
         assert len(statements) == 2
         statements.clear()

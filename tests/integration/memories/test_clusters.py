@@ -15,7 +15,7 @@ from apps.memories.services.clusters.clusters import (
     name_cluster,
 )
 from apps.memories.services.clusters.job import (
-    tend_clusters,
+    maintain_clusters,
 )
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.remember import store
@@ -40,7 +40,7 @@ from tests.integration.memories.subjects import (
 def test_a_mind_falls_into_its_clusters(mind: Agent) -> None:
     jazz = tell(mind, "jazz", 6, seed=3, valence=-0.5)
     told = tell_of_everything(mind)
-    assert tend_clusters().failed == 0
+    assert maintain_clusters().failed == 0
     assert sorted(map(len, members(mind).values())) == [6, 6, 12]
     assert set(jazz) < members(mind)[about(mind, jazz).id]
     cluster = about(mind, told["bread"])
@@ -64,20 +64,20 @@ def test_putting_in_order_twice_changes_nothing(mind: Agent) -> None:
     before = members(mind)
     assert order(mind) == 30
     assert members(mind) == before
-    assert tend_clusters().steps == 0
+    assert maintain_clusters().steps == 0
 
 
 def test_a_vector_that_means_nothing_does_not_stop_the_others(mind: Agent) -> None:
     told = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=told["jazz"][0]).update(embedding=HalfVector([0.0] * 256))
-    assert tend_clusters().failed == 0
+    assert maintain_clusters().failed == 0
     assert members(mind)[about(mind, told["jazz"][1:]).id] == set(told["jazz"][1:])
 
 
 def test_a_mind_without_memories_is_clustered_at_once(mind: Agent, other_mind: Agent) -> None:
     tell(mind, "jazz", 2)
-    assert tend_clusters().steps == 1
+    assert maintain_clusters().steps == 1
     assert members(mind) == {}
     assert order(other_mind) == 0
 
@@ -85,7 +85,7 @@ def test_a_mind_without_memories_is_clustered_at_once(mind: Agent, other_mind: A
 def test_memories_without_vectors_wait_for_their_cluster(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=[a_memory(f"Jazz {number}.") for number in range(5)], vectors=None)
-    tend_clusters()
+    maintain_clusters()
     assert members(mind) == {}
     assert len(waiting(mind)) == 5
 
@@ -93,7 +93,7 @@ def test_memories_without_vectors_wait_for_their_cluster(mind: Agent) -> None:
 def test_the_vectors_of_another_tenants_mind_take_no_part(mind: Agent, foreign_mind: Agent) -> None:
     tell(mind, "jazz", 2)
     tell(foreign_mind, "jazz", 2, seed=5)
-    assert tend_clusters().steps == 2
+    assert maintain_clusters().steps == 2
     assert members(mind) == members(foreign_mind) == {}
 
 
@@ -110,7 +110,7 @@ def test_one_agents_fault_does_not_stop_the_others(
         return true(mind_clusters, deviations=deviations)
 
     monkeypatch.setattr(clustering, "plan_clusters", fail)
-    found = tend_clusters()
+    found = maintain_clusters()
     assert (found.failed, found.done) == (1, 30)
     assert len(members(other_mind)) == 3
 
@@ -178,9 +178,9 @@ def test_a_theme_that_loses_its_members_dissolves(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=told["jazz"][:4], reason="a test", actor="system:test")
     assert stale(mind) == 1
-    assert tend_clusters().steps == 0, "not before its time"
+    assert maintain_clusters().steps == 0, "not before its time"
     pass_time(mind)
-    assert tend_clusters().done > 0
+    assert maintain_clusters().done > 0
     assert sorted(map(len, members(mind).values())) == [6, 6]
 
 
@@ -196,7 +196,7 @@ def test_an_agent_moved_to_other_vectors_gets_new_centres(mind: Agent) -> None:
         Mind.objects.filter(agent_id=mind.id).update(embedding_dimension=128)
         assert clustering.read_centres(mind.id, clustering.model_of(mind.id))[0] == []
         Cluster.objects.filter(agent_id=mind.id).update(centroid=None, stale=True)
-    assert tend_clusters().done == 30, "at once, for a theme without a centre is none"
+    assert maintain_clusters().done == 30, "at once, for a theme without a centre is none"
     assert about(mind, told["jazz"]).id == cluster.id
     assert len(about(mind, told["jazz"]).centroid) == 128
 

@@ -17,8 +17,8 @@ from apps.memories.services.clusters.clusters import (
     recalculate_cluster,
 )
 from apps.memories.services.clusters.job import (
-    tend_agent,
-    tend_clusters,
+    maintain_agent_clusters,
+    maintain_clusters,
 )
 from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.store.remember import remember, store
@@ -47,14 +47,14 @@ def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> No
         (loner,) = store(
             agent_id=mind.id, memories=[a_memory("Alone.")], vectors=vectors_about("jazz", 1) * -1
         ).ids
-    assert tend_clusters().done == 2
+    assert maintain_clusters().done == 2
     cluster = about(mind, told["jazz"])
     assert members(mind)[cluster.id] == {*told["jazz"], *more}
     assert (cluster.size, cluster.stale) == (8, True)
     assert waiting(mind) == {loner}
-    assert tend_agent(mind.tenant_id, mind.id) == 0
+    assert maintain_agent_clusters(mind.tenant_id, mind.id) == 0
     pass_time(mind)
-    assert tend_clusters().done == 33
+    assert maintain_clusters().done == 33
     assert waiting(mind) == set()
     assert about(mind, told["jazz"]).stale is False
 
@@ -63,7 +63,7 @@ def test_concurrent_assignments_count_each_memory_once(mind: Agent) -> None:
     told = tell_of_everything(mind)
     order(mind)
     tell(mind, "jazz", 4, seed=9, days=30)
-    assert sum(at_once(lambda _: tend_agent(mind.tenant_id, mind.id), writers=3)) == 4
+    assert sum(at_once(lambda _: maintain_agent_clusters(mind.tenant_id, mind.id), writers=3)) == 4
     assert about(mind, told["jazz"]).size == 10
 
 
@@ -97,7 +97,7 @@ def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None
         restore(memory_ids=[gone], reason="a test", actor="system:test")
         assert mark_clusters_stale([uuid4()]) == mark_clusters_stale([]) == 0
     assert waiting(mind) == {gone}
-    assert tend_clusters().done == 1
+    assert maintain_clusters().done == 1
     assert members(mind)[cluster.id] == set(told["jazz"])
 
 

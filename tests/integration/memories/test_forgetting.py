@@ -24,7 +24,7 @@ from apps.memories.services.retention.forgetting import (
     fade_memories,
     keep_quotas,
     plan_forgetting,
-    take_mind,
+    try_lock_mind,
 )
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
@@ -253,7 +253,7 @@ def test_a_mind_that_somebody_changes_just_now_is_left_for_later(mind: Agent, ot
     keep(mind, {"importance": 0.0})
     keep(other_mind, {"importance": 0.0})
     with tenant_transaction(mind.tenant_id):
-        assert take_mind(mind.id)
+        assert try_lock_mind(mind.id)
         (done,) = at_once(lambda _: clean_up_memories().done, writers=1)
     assert done == 1
     assert len(archived(other_mind)) == 1

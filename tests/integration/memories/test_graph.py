@@ -18,13 +18,13 @@ from apps.memories.services.graph.relations import (
     relate,
     unrelate,
 )
-from apps.memories.services.graph.walks import find_connected, find_supporting_evidence
+from apps.memories.services.graph.traversal import find_connected, find_supporting_evidence
 from apps.memories.services.retention.archive import archive, purge
 from apps.selves.models import Belief
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.walks import Node
+from arbor.memory.traversal import Node
 from tests.factories.goals import GoalFactory
 from tests.factories.selves import BeliefFactory
 from tests.integration.memories.chosen_vectors import neighbors_of, plant, refresh_all, stale_of

@@ -19,7 +19,7 @@ from apps.memories.services.jobs.runs import expect_runs, note_run
 from apps.memories.services.retention.buffer import hold
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction
-from arbor.memory.buffer import ToHold
+from arbor.memory.buffer import NewBufferItem
 from arbor.memory.health import Figure, Limit, Metric, State
 from tests.integration.memories.conftest import a_memory
 
@@ -65,7 +65,7 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
     keep(foreign_mind, 2)
     with tenant_transaction(foreign_mind.tenant_id):
         Memory.objects.update(created_at=past, expires_at=past)
-        hold(agent_id=foreign_mind.id, things=[ToHold(content="A parcel.")])
+        hold(agent_id=foreign_mind.id, things=[NewBufferItem(content="A parcel.")])
         BufferItem.objects.update(expires_at=past)
         Mind.objects.update(forgot_at=past - timedelta(days=3), cleaned_at=past, counted_at=past)
     health = read_health()

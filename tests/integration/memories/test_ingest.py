@@ -11,7 +11,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store import ingest as ingesting
 from apps.memories.services.store.ingest import Ingested, ingest
 from apps.tenants.scope import tenant_transaction

@@ -20,9 +20,9 @@ from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs.upkeep import expire_memories
-from apps.memories.services.recall import minds_at_hand
-from apps.memories.services.recall.doors import Recaller, recall
-from apps.memories.services.recall.minds_at_hand import MindsAtHand
+from apps.memories.services.recall import mind_cache as minds_at_hand
+from apps.memories.services.recall.mind_cache import MindsAtHand
+from apps.memories.services.recall.recaller import Recaller, recall
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
@@ -477,7 +477,7 @@ def look(agent: Agent, text: str) -> list[Recalled]:
 
 def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
     """Recall so often, and return how many minds are at hand then."""
-    monkeypatch.setattr("apps.memories.services.recall.doors.MINDS", minds)
+    monkeypatch.setattr("apps.memories.services.recall.recaller.MINDS", minds)
     for _ in range(times):
         with tenant_transaction(agent.tenant_id):
             Recaller().recall([RecallRequest(agent_id=agent.id, text="boat", limit=3, now=NOON)])

@@ -9,11 +9,11 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, Mind
-from apps.memories.services.clusters.job import order_clusters
-from apps.memories.services.recall.tip_of_the_tongue import (
+from apps.memories.services.clusters.job import recluster_mind
+from apps.memories.services.recall.partial_recall import (
     find_partial_activations,
-    on_the_tip_of_the_tongue,
-    tip_of_the_tongue_about,
+    partial_recall_about,
+    partial_recall_after,
 )
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
@@ -43,7 +43,7 @@ def musical(mind: Agent) -> Agent:
     with tenant_transaction(mind.tenant_id):
         memories = [a_memory(text, session="talk", position=place) for place, text in enumerate(said)]
         store(agent_id=mind.id, memories=memories, vectors=vectors)
-    order_clusters(mind.tenant_id, mind.id)
+    recluster_mind(mind.tenant_id, mind.id)
     return mind
 
 
@@ -84,14 +84,14 @@ def test_a_recall_says_it_only_when_nothing_clear_came(musical: Agent, statement
         def after(text: str) -> list[str]:
             found = recall_in_scope(agent_id=musical.id, text=text, vector=vector, limit=5)
             statements.clear()
-            themes = on_the_tip_of_the_tongue(agent_id=musical.id, recalled=found, vector=vector)
+            themes = partial_recall_after(agent_id=musical.id, recalled=found, vector=vector)
             return [theme.name for theme in themes]
 
         assert after("who was it again") == [Cluster.objects.get().name]
         assert after("coltrane saxophone") == []
         assert statements == [], "words decided"
-        assert on_the_tip_of_the_tongue(agent_id=musical.id, recalled=[], vector=None) == []
-        assert on_the_tip_of_the_tongue(agent_id=musical.id, recalled=[], vector=[math.nan] * 256) == []
+        assert partial_recall_after(agent_id=musical.id, recalled=[], vector=None) == []
+        assert partial_recall_after(agent_id=musical.id, recalled=[], vector=[math.nan] * 256) == []
 
 
 @pytest.mark.parametrize("vector", [[math.nan] * 256, [math.inf] * 256, [0.0] * 256, [1.0] * 128, []])
@@ -105,7 +105,7 @@ def test_a_query_vector_from_before_a_move_recalls_nothing(
 ) -> None:
     with tenant_transaction(musical.tenant_id):
         Mind.objects.filter(agent_id=musical.id).update(embedding_dimension=128)
-        assert on_the_tip_of_the_tongue(agent_id=musical.id, recalled=[], vector=vague()) == []
+        assert partial_recall_after(agent_id=musical.id, recalled=[], vector=vague()) == []
 
 
 def test_another_agents_themes_do_not_resonate(
@@ -120,7 +120,7 @@ def test_another_agents_themes_do_not_resonate(
 
 def test_partial_recall_needs_the_agents_embedder(mind: Agent, remote: RemoteEmbedder) -> None:
     asked = {"tenant_id": mind.tenant_id, "agent_id": mind.id, "text": "Who was it?"}
-    assert tip_of_the_tongue_about(**asked, recalled=[]) == []
+    assert partial_recall_about(**asked, recalled=[]) == []
     assert remote.asked == ["Who was it?"]
     remote.away = True
-    assert tip_of_the_tongue_about(**(asked | {"text": "And when?"}), recalled=[]) == []
+    assert partial_recall_about(**(asked | {"text": "And when?"}), recalled=[]) == []

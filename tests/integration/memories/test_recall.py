@@ -13,7 +13,7 @@ from apps.agents.models import Agent
 from apps.memories.models import Concept, Memory, MemoryAccess, MemoryConcept
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.recall.activation import note_recall
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired

@@ -17,7 +17,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.filters import RecallFilter

@@ -6,8 +6,8 @@ from typing import Any
 
 from apps.agents.models import Agent
 from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.recall.doors import Recaller
-from apps.memories.services.recall.minds_at_hand import MindsAtHand
+from apps.memories.services.recall.mind_cache import MindsAtHand
+from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest

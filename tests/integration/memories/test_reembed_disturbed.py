@@ -16,9 +16,9 @@ from apps.memories.models import (
 from apps.memories.services.embedding import embedding, reembed
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.model_switch import take_over
 from apps.memories.services.embedding.reembed import Reembedding, find_moves
-from apps.memories.services.embedding.takeover import take_over
-from apps.memories.services.recall.doors import recall
+from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed
@@ -186,7 +186,7 @@ def test_a_run_waits_for_a_lost_embedder_and_then_ends(mind: Agent, server: Remo
     forget: dict[str, Any] = {"model": REMOTE, "actor": "cli:test", "agent_id": mind.id}
     with tenant_transaction(mind.tenant_id):
         EmbeddingCacheEntry.objects.all().delete()
-    embedding._kept = embedding._Kept()
+    embedding._kept = embedding._VectorCache()
     server.lasts = 20
     with pytest.raises(EmbeddingFailed, match="does not answer"):
         Reembedding(model=REMOTE, actor="cli:test", batch=10, pause=waited.append).run(find_moves(**forget))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from apps.agents.models import Agent
 from apps.memories.models import Concept, Edge, MemoryConcept
-from apps.memories.services.graph import walks
-from apps.memories.services.graph.walks import (
+from apps.memories.services.graph import traversal as walks
+from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
     find_contradictions,
@@ -23,7 +23,7 @@ from apps.memories.services.graph.walks import (
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.walks import Found, Node
+from arbor.memory.traversal import Found, Node
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, tie

@@ -11,7 +11,7 @@ from apps.selves.services.resonance import resonance_of
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.walks import Node
+from arbor.memory.traversal import Node
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import MemoryFactory
 from tests.factories.selves import IdentityAspectFactory

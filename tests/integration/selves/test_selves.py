@@ -15,17 +15,17 @@ from apps.memories.models import Memory
 from apps.memories.services.graph.relations import relate, unrelate
 from apps.memories.services.store.create import create_semantic_memory
 from apps.memories.services.store.provenance import add_source
-from apps.memories.services.store.words import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services.alignment import alignments
-from apps.selves.services.aspects import drop_aspect, revise_aspect, take_aspect
-from apps.selves.services.beliefs import drop_belief, hold_belief, revise_belief
+from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
+from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.traversal import Node
 from arbor.memory.trust import Source, cap
-from arbor.memory.walks import Node
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import EdgeFactory, MemoryFactory
@@ -50,11 +50,11 @@ def acts(agent: Agent) -> list[str]:
 
 def test_a_belief_is_held_revised_dropped_and_held_again_each_on_record(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.3, status=Standing.QUESTIONED)
         revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.3)
         drop_belief(belief_id=belief.id, actor=ACTOR, reason="it broke")
-        again = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        again = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         assert again.id == belief.id
         assert (again.status, again.confidence) == ("held", 0.8)
         revised, dropped = AuditEvent.objects.order_by("id")[1:3]
@@ -73,27 +73,27 @@ def test_a_belief_is_held_revised_dropped_and_held_again_each_on_record(agent: A
 
 def test_an_aspect_likewise(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        aspect = take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
+        aspect = add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
         revise_aspect(aspect_id=aspect.id, actor=ACTOR, stability=0.9)
         drop_aspect(aspect_id=aspect.id, actor=ACTOR)
-        assert take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR).id == aspect.id
+        assert add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR).id == aspect.id
         with pytest.raises(AlreadyExists, match="aspect already"):
-            take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
+            add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
     assert len(acts(agent)) == 4
 
 
 def test_what_is_believed_already_is_not_believed_twice(agent: Agent) -> None:
     same = NewBelief(statement=" Ice  holds after a week. ", category=BeliefCategory.TIME)
     with tenant_transaction(agent.tenant_id):
-        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         with pytest.raises(AlreadyExists, match=str(belief.id)):
-            hold_belief(agent_id=agent.id, belief=same, actor=ACTOR)
+            add_belief(agent_id=agent.id, belief=same, actor=ACTOR)
         assert Belief.objects.get().category == "world"
 
 
 def test_wrong_input_changes_nothing(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         for wrong in (math.nan, -0.1, 1.5, math.inf):
             with pytest.raises(Invalid, match="0 to 1"):
                 revise_belief(belief_id=belief.id, actor=ACTOR, confidence=wrong)
@@ -103,7 +103,7 @@ def test_wrong_input_changes_nothing(agent: Agent) -> None:
             with pytest.raises(NotFound, match="no aspect"):
                 drop_aspect(aspect_id=unknown, actor=ACTOR)
         with pytest.raises(NotFound, match="no agent"):
-            hold_belief(agent_id=uuid4(), belief=ICE, actor=ACTOR)
+            add_belief(agent_id=uuid4(), belief=ICE, actor=ACTOR)
         assert Belief.objects.get().confidence == 0.8
     assert len(acts(agent)) == 1
 
@@ -116,22 +116,22 @@ def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> Non
         BeliefFactory(agent=agent, status=Standing.DROPPED)
         IdentityAspectFactory(agent=agent)
         with pytest.raises(LimitReached, match="at most 1 beliefs"):
-            hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+            add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         with pytest.raises(LimitReached, match="at most 1 aspects"):
-            take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
+            add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
 
 
 def test_another_tenants_self_is_out_of_reach(agent: Agent, other_tenant: Tenant) -> None:
     with tenant_transaction(agent.tenant_id):
-        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
-        aspect = take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
+        belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        aspect = add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
     with tenant_transaction(other_tenant.id):
         assert not Belief.objects.exists()
         assert not IdentityAspect.objects.exists()
         for act in (
-            lambda: hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR),
+            lambda: add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR),
             lambda: drop_belief(belief_id=belief.id, actor=ACTOR),
-            lambda: take_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR),
+            lambda: add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR),
             lambda: drop_aspect(aspect_id=aspect.id, actor=ACTOR),
         ):
             with pytest.raises(NotFound):
@@ -170,7 +170,7 @@ def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
 def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
     source = Source(kind="document", reference="harbour log", trust=0.5)
     with tenant_transaction(agent.tenant_id):
-        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
     fact = create_semantic_memory(
         tenant_id=agent.tenant_id, agent_id=agent.id, content="The ice broke.", sources=[source]
     )
@@ -191,7 +191,7 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
         assert trust() == pytest.approx(before * 0.5)
         drop_belief(belief_id=belief.id, actor=ACTOR)
         assert trust() == pytest.approx(before)
-        hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         assert trust() == pytest.approx(before * 0.2)
         unrelate(
             agent_id=agent.id, source=Node(NodeKind.MEMORY, fact), target=Node(NodeKind.BELIEF, belief.id)
@@ -201,7 +201,7 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
 
 def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         fact = MemoryFactory(agent=agent, type="semantic", trust=0.9, detail={})
         relate(
             agent_id=agent.id,
@@ -214,7 +214,7 @@ def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
 
 def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        belief = hold_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
+        belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
     first, second = (Source(kind="document", reference=reference, trust=0.5) for reference in ("log", "map"))
     fact = create_semantic_memory(
         tenant_id=agent.tenant_id, agent_id=agent.id, content="The ice broke.", sources=[first]

@@ -26,7 +26,7 @@ from apps.queues import (
     Queue,
     Task,
     enqueue,
-    publish_together,
+    publish_batched,
 )
 from apps.tenants.models import Tenant
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
@@ -69,7 +69,7 @@ def test_what_is_enqueued_together_goes_together_and_tenants_take_turns(
 
 def test_what_was_lost_goes_alone(celery: Celery, broker: redis.Redis) -> None:
     celery.set_current()
-    publish_together([_hint(HERE, 1), replace(_hint(HERE, 2), alone=True), _hint(HERE, 3)])
+    publish_batched([_hint(HERE, 1), replace(_hint(HERE, 2), alone=True), _hint(HERE, 3)])
     assert sorted(_waiting(broker)) == [(str(HERE), [1, 3]), (str(HERE), [2])]
 
 
@@ -113,7 +113,7 @@ def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
     first, *others = [fleet.take() for _ in agents]
     with ThreadPoolExecutor(3) as pool:
         monkeypatch.setattr(threads, "_threads", pool)
-        celery.tasks[Task.FULFIL.value].apply(
+        celery.tasks[Task.EXECUTE_CALL.value].apply(
             kwargs={**first.arguments, ALSO: [message.arguments for message in others]},
             headers={TENANT_HEADER: str(tenant.id)},
             throw=True,
@@ -130,7 +130,7 @@ def test_the_calls_of_a_message_are_asked_in_turn_where_there_are_no_threads(
     fleet.dispatch()
     fleet.step()
     asked = fleet.take()
-    celery.tasks[Task.FULFIL.value].apply(
+    celery.tasks[Task.EXECUTE_CALL.value].apply(
         kwargs={"call_id": str(uuid4()), ALSO: [asked.arguments]},
         headers={TENANT_HEADER: str(agent.tenant_id)},
         throw=True,

@@ -15,7 +15,7 @@ from django.db import OperationalError, connections
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.calls import execute_calls, fulfil_call
+from apps.heartbeats.services.calls import execute_call, execute_calls
 from apps.queues import Task, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
@@ -85,12 +85,12 @@ def test_many_calls_wait_at_once_on_few_connections(
     for _ in range(CALLS):
         fleet.step()
     waiting = [fleet.take() for _ in range(CALLS)]
-    assert {message.task for message in waiting} == {Task.FULFIL}
+    assert {message.task for message in waiting} == {Task.EXECUTE_CALL}
     connections[APP].close()
 
     def fulfil(call_id: str) -> bool:
         with captured():
-            done = fulfil_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
+            done = execute_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
         connections[APP].close()
         return done
 

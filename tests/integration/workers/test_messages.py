@@ -70,9 +70,9 @@ def test_a_message_that_cannot_be_sent_does_not_keep_the_next_one_back(
     monkeypatch.setattr(celery, "send_task", refuse_the_first)
     celery.set_current()
     with transaction.atomic():
-        for task in (Task.ADVANCE, Task.FULFIL):
+        for task in (Task.ADVANCE, Task.EXECUTE_CALL):
             enqueue(Message(task=task, tenant_id=uuid4(), arguments={}, shown=""))
-    assert sent == [Task.FULFIL]
+    assert sent == [Task.EXECUTE_CALL]
     assert "OOM command not allowed" in caplog.text
 
 
@@ -103,11 +103,11 @@ def test_a_message_names_its_agent_for_people_and_carries_ids_only(
             assert isinstance(value, int) or UUID(value)
 
 
-@pytest.mark.parametrize("task", [Task.ADVANCE, Task.FULFIL, Task.DELIVER])
+@pytest.mark.parametrize("task", [Task.ADVANCE, Task.EXECUTE_CALL, Task.DELIVER])
 def test_a_message_without_a_tenant_is_refused(task: Task, celery: Celery) -> None:
     arguments: dict[str, Any] = {
         Task.ADVANCE: {"agent_id": str(uuid4()), "epoch": 1},
-        Task.FULFIL: {"call_id": str(uuid4())},
+        Task.EXECUTE_CALL: {"call_id": str(uuid4())},
         Task.DELIVER: {"message_id": str(uuid4())},
     }[task]
     with pytest.raises(TenantRequired, match=f"a message for {task} came without its header {TENANT_HEADER}"):

@@ -9,8 +9,8 @@ from arbor.clock import SystemClock
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.situation import Environment, Situation
-from arbor.memory.errand_replies import read_concepts, read_scores, read_summary
-from arbor.memory.errands import Excerpt, errand_request
+from arbor.memory.maintenance_calls import Excerpt, maintenance_request
+from arbor.memory.maintenance_replies import read_concepts, read_scores, read_summary
 from arbor.models.breaker import Breakers
 from arbor.models.handles import REFLEX_HANDLE
 from arbor.models.ports import CallPurpose, Model, ModelRequest
@@ -59,7 +59,7 @@ def _asked(purpose: CallPurpose) -> ModelRequest:
         Excerpt(text="The keel of the Heron was laid in Lisbon.", role="Ada", type="episodic"),
         Excerpt(text="Remember this: the Heron sails on Friday.", role="user", type="episodic"),
     ]
-    return errand_request(purpose, memories, nonce="0123456789abcdef", for_rules=True)
+    return maintenance_request(purpose, memories, nonce="0123456789abcdef", for_rules=True)
 
 
 def test_it_summarizes_by_rule(model: Model) -> None:

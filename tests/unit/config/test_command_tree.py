@@ -13,10 +13,10 @@ import click
 import pytest
 
 from apps.heartbeats.services.cycles import MOST_TICKS
-from apps.heartbeats.services.perception import TOLD
+from apps.heartbeats.services.perception import PERCEIVABLE_KINDS
 from apps.heartbeats.services.thoughts import RING
 from apps.memories.services.embedding import reembed
-from apps.memories.services.graph import walks
+from apps.memories.services.graph import traversal as walks
 from apps.memories.services.store import snippets
 from apps.tenants.models import Role
 from config.cli.commands import agent, memory, processes, tenant
@@ -79,7 +79,7 @@ def test_every_command_and_option_has_a_help_text(path: tuple[str, ...]) -> None
 
 def test_declared_bounds_are_those_of_the_services() -> None:
     assert (
-        tuple(kind.value for kind in TOLD),
+        tuple(kind.value for kind in PERCEIVABLE_KINDS),
         MOST_TICKS,
         RING,
         snippets.MAX_LIMIT,

@@ -15,7 +15,7 @@ from arbor.contacts.chat_prompt import ChatView, TurnView, build_chat_prompt, sh
 from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.rebuild import PastBeat, PastTurn, rebuilt
+from arbor.heartbeat.rebuild import PastHeartbeat, PastTurn, rebuilt
 from arbor.memory.code import CODE_LENGTH, code_blocks
 from arbor.selves.preferences import check_preference
 
@@ -241,8 +241,8 @@ def test_a_preference_is_stored_in_small_letters() -> None:
 
 def test_a_mind_is_rebuilt_in_the_order_of_time() -> None:
     events = [
-        PastBeat(at=NOW, thinking="one", concerns=["a", "b"], curiosity=["why?"], acted=True),
-        PastBeat(at=NOW + timedelta(hours=1), thinking="two", resolved=["A"], user_waiting=True),
+        PastHeartbeat(at=NOW, thinking="one", concerns=["a", "b"], curiosity=["why?"], acted=True),
+        PastHeartbeat(at=NOW + timedelta(hours=1), thinking="two", resolved=["A"], user_waiting=True),
         PastTurn(at=NOW + timedelta(hours=2), human="nora", conversation="c", thinking="three", over=False),
     ]
 

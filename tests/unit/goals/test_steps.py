@@ -237,7 +237,7 @@ def test_a_heartbeat_locks_what_waits_or_whose_holder_is_gone(
     goal = goal_row()
     intent = intent_row(goal, status=status, locked_by=locked_by, locked_at=locked_at, ticks_used=2)
     backlog = backlog_of(goal, intents=[intent], held=[intent] if is_held else [])
-    backlog.take_in_hand([intent.id, intent.id, uuid4()], again=[intent.id] if again else ())
+    backlog.lock_intents([intent.id, intent.id, uuid4()], again=[intent.id] if again else ())
     if taken:
         ticks = 2 if again else 3
         assert (intent.status, intent.locked_by, intent.locked_at, intent.ticks_used) == (L, BEAT, NOW, ticks)
@@ -251,7 +251,7 @@ def test_a_person_takes_no_intent_in_hand() -> None:
     goal = goal_row()
     intent = intent_row(goal)
     with pytest.raises(Invalid, match="by a heartbeat"):
-        backlog_of(goal, intents=[intent], heartbeat_id=None).take_in_hand([intent.id])
+        backlog_of(goal, intents=[intent], heartbeat_id=None).lock_intents([intent.id])
     assert intent.status is P
 
 

@@ -16,13 +16,13 @@ from arbor.goals.priority import PriorityWeights
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.beat import Beat, Moment, Opening, Rules, Selfhood
 from arbor.heartbeat.decision import Decision, Verdict
-from arbor.heartbeat.failure_modes import Pulse
+from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.pacing import Rhythm
 from arbor.heartbeat.record import Deed
 from arbor.heartbeat.results import ActionOutcome, ActionResult
-from arbor.heartbeat.rhythm import Rhythm
+from arbor.heartbeat.state import Beat, Moment, Opening, Rules, Selfhood
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS
 from arbor.memory.values import MemoryType, Recalled, ScoreTerms
@@ -55,7 +55,7 @@ def moment_of(**changes: Any) -> Moment:
 def opening_of(**changes: Any) -> Opening:
     """Return the facts of a first leg in which nothing is wrong."""
     values: dict[str, Any] = {
-        "pulse": Pulse(),
+        "pulse": RecentActivity(),
         "level_before": Degradation.NORMAL,
         "idle_beats": 0,
         "held": 0,

@@ -17,9 +17,9 @@ from arbor.heartbeat.policy import reflex_reply
 from arbor.heartbeat.self_views import (
     AspectView,
     BeliefView,
+    BoundaryMatchView,
     CapabilityView,
     ContradictionView,
-    CrossedView,
     DriveView,
     ExperienceView,
     MoodView,
@@ -28,13 +28,13 @@ from arbor.heartbeat.self_views import (
     ProposalView,
 )
 from arbor.heartbeat.situation import (
+    BufferItemView,
+    ClusterView,
     Environment,
-    HeldView,
-    LastBeat,
+    LastHeartbeat,
     MemoryView,
     PerceptView,
     Situation,
-    ThemeView,
 )
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
@@ -143,15 +143,15 @@ def full_situation() -> Situation:
         recent=[memory("pier"), memory("crane")],
         relevant=[memory("lighthouse", score=0.7)],
         themes=[
-            ThemeView(
+            ClusterView(
                 name="The harbour at night",
                 keywords=["lamps", "tide"],
                 emotional_valence=0.5,
                 emotional_intensity=0.7,
                 activation=1.2,
             ),
-            ThemeView(name="Accounts", keywords=["ledger"], emotional_valence=-0.9),
-            ThemeView(name="Lost keys", emotional_valence=-0.4, emotional_intensity=0.3),
+            ClusterView(name="Accounts", keywords=["ledger"], emotional_valence=-0.9),
+            ClusterView(name="Lost keys", emotional_valence=-0.4, emotional_intensity=0.3),
         ],
         plans=[
             PlanView(
@@ -186,7 +186,7 @@ def full_situation() -> Situation:
             ProposalView(id="proposal-1", kind=ProposalKind.IDENTITY, content="I like maps", confidence=0.8)
         ],
         crossed=[
-            CrossedView(
+            BoundaryMatchView(
                 boundary="no_harm",
                 response=BoundaryResponse.FLAG,
                 description="I do not hurt",
@@ -194,7 +194,7 @@ def full_situation() -> Situation:
                 about="percept-1",
             )
         ],
-        held=[HeldView(content="Somebody sang on the quay", at=NOW)],
+        held=[BufferItemView(content="Somebody sang on the quay", at=NOW)],
         notices=[Notice(kind=NoticeKind.HOARDING, text="You hardly use your energy")],
         percepts=[percept()],
         working_memory=WorkingMemory(
@@ -203,7 +203,9 @@ def full_situation() -> Situation:
             curiosity=["who built the lighthouse"],
             engagement=0.6,
         ),
-        last_beat=LastBeat(number=2, mode=Mode.REFLECTION, narrative="I rested.", outcomes=["rest: rested"]),
+        last_beat=LastHeartbeat(
+            number=2, mode=Mode.REFLECTION, narrative="I rested.", outcomes=["rest: rested"]
+        ),
     )
 
 

@@ -13,11 +13,11 @@ from arbor.heartbeat.budgets import (
     MAX_BONUS,
     SENSING,
     Budget,
+    BudgetBalance,
     BudgetKind,
     ByActions,
     ByEnergy,
     ByTicks,
-    Holdings,
     budget_of,
 )
 
@@ -40,7 +40,7 @@ from arbor.heartbeat.budgets import (
 def test_a_beat_begins_with_what_its_budget_gives(
     budget: Budget, held: dict[str, Any], amount: float, most: float
 ) -> None:
-    holdings = Holdings(**held)
+    holdings = BudgetBalance(**held)
     assert (budget.begin(holdings), budget.most(holdings)) == (amount, most)
 
 
@@ -107,12 +107,12 @@ def test_nothing_is_spent_that_is_not_there(
     kind: BudgetKind, energy: float, bonus: int, ticks: int, wanted: list[str]
 ) -> None:
     budget = budget_of(kind)
-    held = Holdings(energy=energy, bonus_actions=bonus, ticks_left=ticks)
+    held = BudgetBalance(energy=energy, bonus_actions=bonus, ticks_left=ticks)
     left = budget.begin(held)
     assert left <= budget.most(held)
     for name in wanted:
         cost = budget.price(ACTIONS[name])
-        if budget.affords(left, cost):
+        if budget.can_pay(left, cost):
             left = budget.spend(left, cost)
         else:
             with pytest.raises(ValueError, match="the cost must be"):

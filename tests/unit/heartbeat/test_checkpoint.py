@@ -14,7 +14,16 @@ import pytest
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import CheckpointInvalid
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.beat import (
+from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
+from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
+from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, Rhythm
+from arbor.heartbeat.record import TurnRecord
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import GoalChange, GoalChangeKind
+from arbor.heartbeat.self_views import BoundaryMatchView
+from arbor.heartbeat.state import (
     Beat,
     BudgetTerms,
     Focus,
@@ -26,16 +35,7 @@ from arbor.heartbeat.beat import (
     Selfhood,
     StateChanges,
 )
-from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
-from arbor.heartbeat.decision import Verdict
-from arbor.heartbeat.guarding import FreeCrossing
-from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.merging import FoundState
-from arbor.heartbeat.record import TurnRecord
-from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import GoalChange, GoalChangeKind
-from arbor.heartbeat.rhythm import ActiveHours, NextBeat, Rhythm
-from arbor.heartbeat.self_views import CrossedView
+from arbor.heartbeat.state_merge import FoundState
 from arbor.pipeline.engine import Checkpoint
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.beats import CALL, HOUR, beat_of, decision_of, deed_of, moment_of, opening_of
@@ -88,10 +88,10 @@ FULL: dict[str, Any] = {
     "earlier_reply": Reply(concerns=["wind"]),
     "untaken": ["memory_notes[0]"],
     "crossings": [
-        FreeCrossing(
+        ItemBoundaryMatch(
             path="memory_notes[0]",
             value="{}",
-            crossed=CrossedView(
+            crossed=BoundaryMatchView(
                 boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
             ),
             reason="no",
@@ -120,7 +120,7 @@ FULL: dict[str, Any] = {
     "memory_id": UUID(int=7),
     "state": StateChanges(energy=9.0, mood={"valence": 0.2}, notices=[], last_reach_out_at=NOW),
     "moved": MoodShift(valence=0.1, arousal=0.0),
-    "next": NextBeat(due_at=NOW + timedelta(hours=1), trigger="drive"),
+    "next": NextHeartbeat(due_at=NOW + timedelta(hours=1), trigger="drive"),
     "heard": True,
 }
 #: Set anew for each leg, written with it, or stored in a column of its own.

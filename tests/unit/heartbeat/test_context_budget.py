@@ -11,8 +11,8 @@ from arbor.heartbeat import context_budget, sections
 from arbor.heartbeat.context_budget import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
 from arbor.heartbeat.fitting import SHEDS, fit
 from arbor.heartbeat.prompt import build_prompt
-from arbor.heartbeat.self_views import CrossedView
-from arbor.heartbeat.situation import Environment, LastBeat, Situation, ThemeView
+from arbor.heartbeat.self_views import BoundaryMatchView
+from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation
 from arbor.models.windows import window_of
 from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
@@ -82,7 +82,10 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
             ["memory-a0", "memory-b1", "memory-b3"],
         ),
         (
-            {"recent": [memory(f"a{n}", content=LONG) for n in range(4)], "themes": [ThemeView(name="tide")]},
+            {
+                "recent": [memory(f"a{n}", content=LONG) for n in range(4)],
+                "themes": [ClusterView(name="tide")],
+            },
             {"memory": 900},
             {"themes": 1, "recent": 2},
             ["memory-a2", "memory-a3"],
@@ -193,7 +196,9 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
         percepts=percepts,
         environment=Environment(now=NOW, pending_percepts=5),
         crossed=[
-            CrossedView(boundary="no_harm", response="refuse", why=f"about {percept.id}", about=percept.id)
+            BoundaryMatchView(
+                boundary="no_harm", response="refuse", why=f"about {percept.id}", about=percept.id
+            )
             for percept in percepts
         ],
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
@@ -229,7 +234,7 @@ def test_the_reply_keeps_its_room_whatever_reached_the_agent(window: int) -> Non
 
 
 def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
-    heartbeat = LastBeat(
+    heartbeat = LastHeartbeat(
         number=1, mode="reflection", narrative="I rested.", outcomes=[f"{n}: {LONG}" for n in range(5)]
     )
 

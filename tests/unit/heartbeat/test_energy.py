@@ -24,7 +24,7 @@ def test_ten_come_back_and_twenty_are_the_most(left: float, expected: float) -> 
     ("energy", "cost", "expected"), [(10, 0, 10), (10, 4, 6), (2, 2, 0), (0, 0, 0), (1.5, 1, 0.5)]
 )
 def test_spending_takes_the_cost(energy: float, cost: float, expected: float) -> None:
-    assert BUDGET.affords(energy, cost)
+    assert BUDGET.can_pay(energy, cost)
     assert BUDGET.spend(energy, cost) == expected
 
 
@@ -68,6 +68,6 @@ def test_energy_never_leaves_its_bounds(costs: list[float]) -> None:
     energy = 0.0
     for cost in costs:
         energy = BUDGET.regenerate(energy)
-        if BUDGET.affords(energy, cost):
+        if BUDGET.can_pay(energy, cost):
             energy = BUDGET.spend(energy, cost)
         assert 0 <= energy <= MAX_ENERGY

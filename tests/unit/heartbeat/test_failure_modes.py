@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.failure_modes import (
-    BeatGlance,
     NoticeKind,
-    Pulse,
+    RecentActivity,
+    RecentHeartbeat,
     notices_of,
     similarity,
     stems_of,
@@ -24,40 +24,50 @@ from arbor.heartbeat.usage import Degradation, Scarcest
 from tests.unit.heartbeat.builders import percept, situation
 
 
-def done(**changes: Any) -> BeatGlance:
-    return BeatGlance(status="done", **changes)
+def done(**changes: Any) -> RecentHeartbeat:
+    return RecentHeartbeat(status="done", **changes)
 
 
-REFUSED = BeatGlance(status="failed", reason="ModelRefused: no")
+REFUSED = RecentHeartbeat(status="failed", reason="ModelRefused: no")
 BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
 
 
 @pytest.mark.parametrize(
     ("kind", "pulse", "silent"),
     [
-        (NoticeKind.STAGNATION, Pulse(stale_goals=["Map the harbour"]), Pulse()),
-        (NoticeKind.HOARDING, Pulse(energy=[(20.0, 18.0)] * 24), Pulse(energy=[(20.0, 15.0)] * 24)),
-        (NoticeKind.HOARDING, Pulse(energy=[(20.0, 20.0)] * 24), Pulse(energy=[(20.0, 20.0)] * 23)),
-        (NoticeKind.REACH_OUT_SPAM, Pulse(reached_out=5), Pulse(reached_out=4)),
+        (NoticeKind.STAGNATION, RecentActivity(stale_goals=["Map the harbour"]), RecentActivity()),
+        (
+            NoticeKind.HOARDING,
+            RecentActivity(energy=[(20.0, 18.0)] * 24),
+            RecentActivity(energy=[(20.0, 15.0)] * 24),
+        ),
+        (
+            NoticeKind.HOARDING,
+            RecentActivity(energy=[(20.0, 20.0)] * 24),
+            RecentActivity(energy=[(20.0, 20.0)] * 23),
+        ),
+        (NoticeKind.REACH_OUT_SPAM, RecentActivity(reached_out=5), RecentActivity(reached_out=4)),
         (
             NoticeKind.LOOP,
-            Pulse(
+            RecentActivity(
                 beats=[
                     done(topics=("The tides",)),
                     done(topics=("x", "the TIDES!")),
                     done(topics=("tides the",)),
                 ]
             ),
-            Pulse(beats=[done(topics=("The tides",)), done(topics=("the TIDES!",)), done(topics=("piers",))]),
+            RecentActivity(
+                beats=[done(topics=("The tides",)), done(topics=("the TIDES!",)), done(topics=("piers",))]
+            ),
         ),
         (
             NoticeKind.LOOP,
-            Pulse(beats=[done(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(3)]),
-            Pulse(beats=[done(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(2)]),
+            RecentActivity(beats=[done(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(3)]),
+            RecentActivity(beats=[done(narrative=f"Heartbeat {n}: I rested by the sea") for n in range(2)]),
         ),
         (
             NoticeKind.LOOP,
-            Pulse(
+            RecentActivity(
                 beats=[
                     done(narrative="I rested"),
                     REFUSED,
@@ -65,24 +75,44 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
                     done(narrative="I rested"),
                 ]
             ),
-            Pulse(beats=[done(narrative=text) for text in ("I rested", "I mapped every pier", "I rested")]),
+            RecentActivity(
+                beats=[done(narrative=text) for text in ("I rested", "I mapped every pier", "I rested")]
+            ),
         ),
-        (NoticeKind.WORKER_FAILURE, Pulse(stale_neighborhoods=100), Pulse(stale_neighborhoods=99)),
-        (NoticeKind.WORKER_FAILURE, Pulse(unsummarized_episodes=10), Pulse(unsummarized_episodes=9)),
-        (NoticeKind.REFUSALS, Pulse(beats=[done(), REFUSED, REFUSED]), Pulse(beats=[done(), REFUSED])),
-        (NoticeKind.INVALID_REPLIES, Pulse(nops=1), Pulse(nops=0)),
-        (NoticeKind.PILE_UP, Pulse(waiting_percepts=20), Pulse(waiting_percepts=19)),
-        (NoticeKind.PILE_UP, Pulse(pending_intents=10), Pulse(pending_intents=9)),
-        (NoticeKind.STUCK_INTENTS, Pulse(stuck_intents=1), Pulse()),
-        (NoticeKind.BUDGET, Pulse(level=Degradation.DEGRADATION, scarcest=BUDGET), Pulse(scarcest=BUDGET)),
+        (
+            NoticeKind.WORKER_FAILURE,
+            RecentActivity(stale_neighborhoods=100),
+            RecentActivity(stale_neighborhoods=99),
+        ),
+        (
+            NoticeKind.WORKER_FAILURE,
+            RecentActivity(unsummarized_episodes=10),
+            RecentActivity(unsummarized_episodes=9),
+        ),
+        (
+            NoticeKind.REFUSALS,
+            RecentActivity(beats=[done(), REFUSED, REFUSED]),
+            RecentActivity(beats=[done(), REFUSED]),
+        ),
+        (NoticeKind.INVALID_REPLIES, RecentActivity(nops=1), RecentActivity(nops=0)),
+        (NoticeKind.PILE_UP, RecentActivity(waiting_percepts=20), RecentActivity(waiting_percepts=19)),
+        (NoticeKind.PILE_UP, RecentActivity(pending_intents=10), RecentActivity(pending_intents=9)),
+        (NoticeKind.STUCK_INTENTS, RecentActivity(stuck_intents=1), RecentActivity()),
+        (
+            NoticeKind.BUDGET,
+            RecentActivity(level=Degradation.DEGRADATION, scarcest=BUDGET),
+            RecentActivity(scarcest=BUDGET),
+        ),
     ],
 )
-def test_each_failure_is_noticed_from_its_limit_on(kind: NoticeKind, pulse: Pulse, silent: Pulse) -> None:
+def test_each_failure_is_noticed_from_its_limit_on(
+    kind: NoticeKind, pulse: RecentActivity, silent: RecentActivity
+) -> None:
     assert [notice.kind for notice in notices_of(pulse)] == [kind]
     assert kind not in [notice.kind for notice in notices_of(silent)]
 
 
-def told(thinking: str, *deeds: tuple[str, str], goal: str = "") -> BeatGlance:
+def told(thinking: str, *deeds: tuple[str, str], goal: str = "") -> RecentHeartbeat:
     """Return a heartbeat as its story tells it: what it thought, did, and how far its goal is."""
     results = [
         ActionResult(index=0, action=action, outcome=ActionOutcome.SUCCESS, summary=summary, cost=1)
@@ -148,8 +178,8 @@ PIERS = [
         ((done(narrative="I did nothing."),) * 3, "Your last 3 heartbeats were almost the same"),
     ],
 )
-def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[BeatGlance], said: str) -> None:
-    (notice,) = notices_of(Pulse(beats=beats))
+def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[RecentHeartbeat], said: str) -> None:
+    (notice,) = notices_of(RecentActivity(beats=beats))
     assert notice.kind is NoticeKind.LOOP
     assert said in notice.text
     assert notice.text.endswith("What else might deserve attention?")
@@ -176,8 +206,8 @@ def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[BeatGlance], said:
         [told("The tide is out."), told("Ada wrote."), told("Bread is dear."), told("I look about me.")],
     ],
 )
-def test_who_is_at_different_things_is_in_no_loop(beats: Sequence[BeatGlance]) -> None:
-    assert notices_of(Pulse(beats=beats)) == []
+def test_who_is_at_different_things_is_in_no_loop(beats: Sequence[RecentHeartbeat]) -> None:
+    assert notices_of(RecentActivity(beats=beats)) == []
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -189,16 +219,16 @@ def test_what_every_story_says_makes_none_alike(mode: Mode) -> None:
 
 
 def test_a_loop_asks_for_something_else() -> None:
-    (notice,) = notices_of(Pulse(beats=[done(topics=("tides",))] * 4))
+    (notice,) = notices_of(RecentActivity(beats=[done(topics=("tides",))] * 4))
     assert notice.text == (
         "You have turned to “tides” in 4 heartbeats in a row. What else might deserve attention?"
     )
 
 
 def test_hoarding_asks_for_reflection_and_stagnation_for_a_choice() -> None:
-    hoarding, *_ = notices_of(Pulse(energy=[(20.0, 19.0)] * 24))
+    hoarding, *_ = notices_of(RecentActivity(energy=[(20.0, 19.0)] * 24))
     assert "9.0 of 10 energy unused on average. Reflect on" in hoarding.text
-    (stagnation,) = notices_of(Pulse(stale_goals=["Map the harbour", "Read"]))
+    (stagnation,) = notices_of(RecentActivity(stale_goals=["Map the harbour", "Read"]))
     assert "Map the harbour; Read" in stagnation.text
     assert "abandon" in stagnation.text
     assert "review_goals" in stagnation.text

@@ -12,7 +12,7 @@ from arbor.goals.injection import BALANCED
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice, GoalFlag
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.goal_sight import circumstances_of, scale_of, view_goals, view_plans
+from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals, view_plans
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 _GOAL: dict[str, Any] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.guarding import paths_of, reply_within_boundaries
+from arbor.heartbeat.boundary_guard import paths_of, reply_within_boundaries
 from arbor.heartbeat.reply import (
     Decomposition,
     GoalUpdate,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from arbor.heartbeat.learning import USER_MESSAGE, learned
+from arbor.heartbeat.memory_sources import USER_MESSAGE, learned
 from arbor.heartbeat.situation import PerceptView
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.trust import cap

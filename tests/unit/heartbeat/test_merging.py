@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.heartbeat.energy import MAX_ENERGY
-from arbor.heartbeat.merging import (
+from arbor.heartbeat.state_merge import (
     FoundState,
     after_writing,
     merged_amount,
     merged_memory,
     merged_mood,
-    merged_stale_beats,
+    merged_stale_heartbeats,
 )
 from arbor.heartbeat.working_memory import (
     MAX_BYTES,
@@ -118,7 +118,7 @@ def test_a_mood_that_a_conversation_moved_meanwhile_is_moved_on(
 def test_a_conversation_has_brought_something_new(
     wanted: int | None, found: int, now: int, merged: int | None
 ) -> None:
-    assert merged_stale_beats(wanted, found=found, now=now) == merged
+    assert merged_stale_heartbeats(wanted, found=found, now=now) == merged
 
 
 # --- A conversation: working memory --------------------------------------------------------------------

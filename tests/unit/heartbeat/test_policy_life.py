@@ -15,7 +15,7 @@ from arbor.heartbeat.goal_views import GoalView, IntentView
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.situation import Environment, LastBeat
+from arbor.heartbeat.situation import Environment, LastHeartbeat
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, reflex, situation
 
 ALL = tuple(ACTIONS)
@@ -30,7 +30,7 @@ class Life:
     energy: float = 0.0
     heartbeat: int = 0
     modes: list[Mode] = field(default_factory=list)
-    last: LastBeat | None = None
+    last: LastHeartbeat | None = None
 
     def live(self) -> Reply:
         self.heartbeat += 1

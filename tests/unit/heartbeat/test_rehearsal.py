@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from arbor.heartbeat.rehearsal import Rehearsal, Script, rehearse
+from arbor.heartbeat.dry_run import DryRun, Script, rehearse
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import Outcome
 
@@ -15,11 +15,11 @@ REST = json.dumps({"thinking": "hm", "actions": [{"action": "rest"}], "memory_no
 GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', heartbeat_text())))
 
 
-def walk(script: Script) -> Rehearsal:
+def walk(script: Script) -> DryRun:
     return rehearse(GRAPH, script)
 
 
-def nodes(rehearsal: Rehearsal, *wanted: str) -> list[str]:
+def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
     return [step.node for step in rehearsal.passed if step.node in wanted]
 
 

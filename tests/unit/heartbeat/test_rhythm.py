@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.heartbeat.rhythm import (
+from arbor.heartbeat.pacing import (
     DRIVE,
     SLOWEST,
     TIMER,
     ActiveHours,
     Rhythm,
-    Stirrings,
+    WakeReasons,
     idle_reason,
     next_beat,
     night_reason,
@@ -149,7 +149,7 @@ def test_a_beat_is_never_later_than_four_intervals_and_their_shift(idle: int, sh
     assert NOON + HOUR * 0.95 <= following.due_at <= NOON + HOUR * SLOWEST * 1.05
 
 
-def stirrings(**changes: Any) -> Stirrings:
+def stirrings(**changes: Any) -> WakeReasons:
     values: dict[str, Any] = {
         "asked_for": False,
         "percepts": 0,
@@ -159,7 +159,7 @@ def stirrings(**changes: Any) -> Stirrings:
         "consolidation": False,
         "since_reflection": 1,
     }
-    return Stirrings(**(values | changes))
+    return WakeReasons(**(values | changes))
 
 
 @pytest.mark.parametrize(

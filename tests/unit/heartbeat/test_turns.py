@@ -15,7 +15,7 @@ from arbor.heartbeat.turns import (
     goes_on,
     merge_replies,
     turns_allowed,
-    within_beat,
+    within_heartbeat,
 )
 from arbor.heartbeat.usage import Degradation
 from tests.unit.heartbeat.builders import NONCE, situation
@@ -109,7 +109,7 @@ def test_all_turns_together_take_up_three_goals(
     earlier = Reply(new_goals=[NewGoal(title=f"old {n}") for n in range(before)])
     reply = Reply(new_goals=[NewGoal(title=f"new {n}") for n in range(wanted)])
 
-    kept, left = within_beat(earlier, reply)
+    kept, left = within_heartbeat(earlier, reply)
 
     assert [goal.title for goal in kept.new_goals] == [f"new {n}" for n in range(taken)]
     assert [item.path for item in left] == dropped

@@ -73,5 +73,5 @@ def test_who_is_served_at_each_level(
 def test_thinking_gets_cheaper_and_turns_fewer() -> None:
     assert [level.tiers_down for level in Degradation] == [0, 1, 2, 2, 2]
     assert [level.may_follow_up for level in Degradation] == [True, False, False, False, False]
-    assert [level.may_tend for level in Degradation] == [True, True, True, False, False]
+    assert [level.may_maintain for level in Degradation] == [True, True, True, False, False]
     assert renewed_at(NOW) == datetime(2026, 1, 6, tzinfo=UTC)

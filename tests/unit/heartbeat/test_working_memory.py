@@ -15,8 +15,8 @@ from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import (
     Thought,
     WorkingMemory,
-    after_beat,
     after_conversation,
+    after_heartbeat,
     after_turn,
     as_stored,
     with_goals,
@@ -33,7 +33,7 @@ def after(memory: WorkingMemory, **changes: Any) -> WorkingMemory:
         "acted": True,
         "now": NOW,
     }
-    return after_beat(memory, **(values | changes))
+    return after_heartbeat(memory, **(values | changes))
 
 
 def test_a_beats_thought_is_added_and_the_oldest_falls_out() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.buffer import LASTS, LONGEST, ToHold, matters, shared_words
+from arbor.memory.buffer import LASTS, LONGEST, NewBufferItem, matters, shared_words
 from arbor.memory.lexical import document_vector
 
 
@@ -46,14 +46,14 @@ def test_more_weight_or_more_use_never_makes_it_matter_less(
 )
 def test_what_cannot_be_held_is_refused(parts: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
-        ToHold(**{"content": "A parcel came.", **parts})
+        NewBufferItem(**{"content": "A parcel came.", **parts})
 
 
 def test_a_thing_is_held_for_a_day_and_weighed_like_a_memory() -> None:
-    assert ToHold(content="A parcel came.").lasts == LASTS == timedelta(days=1)
-    assert ToHold(content="A parcel came.", importance=0.9).weight == 0.9
-    assert ToHold(content="Remember this: the door code is 4711.", role="user").weight == 1.0
-    assert ToHold(content="Good morning!", role="user").weight < 0.2
+    assert NewBufferItem(content="A parcel came.").lasts == LASTS == timedelta(days=1)
+    assert NewBufferItem(content="A parcel came.", importance=0.9).weight == 0.9
+    assert NewBufferItem(content="Remember this: the door code is 4711.", role="user").weight == 1.0
+    assert NewBufferItem(content="Good morning!", role="user").weight < 0.2
 
 
 def test_the_share_of_words_is_one_for_what_says_nothing_else() -> None:

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from arbor.errors import Invalid
 from arbor.memory.cluster_links import ClusterLink, Link, Placed, Tie, middle_half, relate
-from arbor.memory.cluster_order import arrange
 from arbor.memory.clusters import (
     LEAST_COSINE,
     MOST_EACH,
@@ -31,6 +30,7 @@ from arbor.memory.clusters import (
 )
 from arbor.memory.keywords import keywords, name_of, terms_in
 from arbor.memory.lexical import term_index, term_of
+from arbor.memory.reclustering import arrange
 from arbor.memory.relations import Relation
 
 IDS = [UUID(int=number) for number in range(400)]

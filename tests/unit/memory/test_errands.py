@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import ModelRejected, ReplyInvalid
-from arbor.memory.errand_replies import (
+from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH
+from arbor.memory.maintenance_calls import (
+    PROMPT_CHARACTERS,
+    Excerpt,
+    asked_again,
+    left_out_of_prompt,
+    maintenance_request,
+    rule_reply,
+    weighed,
+)
+from arbor.memory.maintenance_replies import (
     LONGEST_REPLY,
     LONGEST_SUMMARY,
     MAX_REASONS,
@@ -19,16 +29,6 @@ from arbor.memory.errand_replies import (
     read_scores,
     read_summary,
 )
-from arbor.memory.errands import (
-    PROMPT_CHARACTERS,
-    Excerpt,
-    asked_again,
-    errand_request,
-    left_out_of_prompt,
-    rule_reply,
-    weighed,
-)
-from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH
 from arbor.models.ports import CallPurpose, ModelRequest
 
 NONCE = "0123456789abcdef"
@@ -36,13 +36,13 @@ ERRANDS = [CallPurpose.SUMMARIZE, CallPurpose.EXTRACT, CallPurpose.WEIGH]
 
 
 def _request(*texts: str, purpose: CallPurpose = CallPurpose.SUMMARIZE) -> ModelRequest:
-    return errand_request(purpose, [Excerpt(text=text) for text in texts], nonce=NONCE, for_rules=False)
+    return maintenance_request(purpose, [Excerpt(text=text) for text in texts], nonce=NONCE, for_rules=False)
 
 
 @pytest.mark.parametrize("purpose", ERRANDS)
 def test_a_request_survives_its_row(purpose: CallPurpose) -> None:
     memories = [Excerpt(text="The keel is laid.", role="Ada", type="episodic", at="2024-03-01 12:00")]
-    request = errand_request(purpose, memories, nonce=NONCE, for_rules=True)
+    request = maintenance_request(purpose, memories, nonce=NONCE, for_rules=True)
     assert ModelRequest.from_json(json.loads(json.dumps(request.to_json()))) == request
     assert "[1] 2024-03-01 12:00, Ada: The keel is laid." in request.messages[0].content
     assert request.context["memories"] == [{"text": "The keel is laid.", "role": "Ada", "type": "episodic"}]

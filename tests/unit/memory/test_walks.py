@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import Invalid
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.walks import (
+from arbor.memory.traversal import (
     ANYWHERE,
     LABEL_LENGTH,
     MAX_HOPS,

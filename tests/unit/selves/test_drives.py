@@ -14,7 +14,7 @@ from arbor.selves.drives import (
     Drive,
     Drives,
     DriveState,
-    after_beat,
+    after_heartbeat,
     in_touch,
     next_urgent_at,
     read_drives,
@@ -83,7 +83,7 @@ def test_satisfying_goes_down_to_the_baseline_and_no_further(
 ) -> None:
     before = drives(Drive.COMPETENCE, level=level)
     satisfied = [(Drive.COMPETENCE, amount) for amount in amounts]
-    after = after_beat(before, now=NOW, satisfied=satisfied, building={Drive.COMPETENCE: True})
+    after = after_heartbeat(before, now=NOW, satisfied=satisfied, building={Drive.COMPETENCE: True})
     state = after.states[Drive.COMPETENCE]
     assert state.level == pytest.approx(left)
     assert (state.satisfied_at, state.building) == (NOW, True)

@@ -87,14 +87,14 @@ SELECT count(DISTINCT memory_id) FROM added
 _STATE = "SELECT {due} FROM memories_mind d WHERE d.tenant_id = %(tenant)s AND d.agent_id = %(agent)s"
 
 
-def tend_clusters() -> Round:
+def maintain_clusters() -> Round:
     """Assign new memories to the clusters of their agents, and recluster the minds that are due."""
     due = _due()
     waiting = _DUE.replace("{due}", due).replace("{waiting}", _WAITING)
-    return make_round("clusters", waiting=waiting, tend=tend_agent)
+    return make_round("clusters", waiting=waiting, tend=maintain_agent_clusters)
 
 
-def tend_agent(tenant_id: UUID, agent_id: UUID) -> int:
+def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:
     """Run one step for one agent: recluster its mind if that is due, else assign its new memories.
 
     Returns how many memories were looked at, or assigned; 0 when another worker was faster.
@@ -103,10 +103,10 @@ def tend_agent(tenant_id: UUID, agent_id: UUID) -> int:
         state = fetch(_STATE.format(due=_due()), agent=agent_id)
     if not state:
         return 0
-    return order_clusters(tenant_id, agent_id) if state[0][0] else assign_latest(tenant_id, agent_id)
+    return recluster_mind(tenant_id, agent_id) if state[0][0] else assign_latest(tenant_id, agent_id)
 
 
-def order_clusters(tenant_id: UUID, agent_id: UUID) -> int:
+def recluster_mind(tenant_id: UUID, agent_id: UUID) -> int:
     """Recluster all of an agent's memories; return their number, at least 1.
 
     Up to 24 statements, however many memories: 10,000 take some seconds between reading and writing, without a

@@ -19,9 +19,9 @@ from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7
 from arbor.memory.cluster_links import BY_RELATION, Link, Placed, Tie, middle_half, relate
-from arbor.memory.cluster_order import arrange
 from arbor.memory.clusters import ClusterValue, Felt, Vectors, check_vectors, cosines_among, feeling_of
 from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
+from arbor.memory.reclustering import arrange
 from arbor.memory.relations import Relation
 
 #: A membership is written again when its strength has changed by more.

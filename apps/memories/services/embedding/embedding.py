@@ -79,7 +79,7 @@ def embeds_here(model: EmbeddingModel | None) -> bool:
         return False
 
 
-class _Kept:
+class _VectorCache:
     """The vectors used last in this process. Safe for threads.
 
     By tenant too: otherwise the time to embed a text would reveal to one tenant what another has.
@@ -108,7 +108,7 @@ class _Kept:
                 self._vectors.popitem(last=False)
 
 
-_kept = _Kept()
+_kept = _VectorCache()
 #: Until when a model's embedder is not waited for, by this process's clock.
 _rests: dict[EmbeddingModel | None, float] = {}
 

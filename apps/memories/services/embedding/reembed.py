@@ -22,7 +22,7 @@ from apps.memories.services.embedding.embedders import answers, check_embedder, 
 from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fitting, halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import checked
-from apps.memories.services.embedding.takeover import TakenOver, take_over
+from apps.memories.services.embedding.model_switch import ModelSwitch, take_over
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.backoff import rest_after
@@ -125,7 +125,7 @@ class Reembedding:
     done: int = field(default=0, init=False)
     total: int = field(default=0, init=False)
 
-    def run(self, moves: Sequence[Move]) -> list[TakenOver]:
+    def run(self, moves: Sequence[Move]) -> list[ModelSwitch]:
         """Move the agents, one after the other, and return what became of each.
 
         Raises ConfigurationInvalid or EmbeddingFailed, before anything is written, when the model cannot be asked;
@@ -140,7 +140,7 @@ class Reembedding:
         self._report(0)
         return [self._move(move) for move in moves]
 
-    def _move(self, move: Move) -> TakenOver:
+    def _move(self, move: Move) -> ModelSwitch:
         for catch in range(CATCHES + 1):
             self._make_missing(move)
             with tenant_transaction(move.tenant_id):

@@ -6,7 +6,12 @@ from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from apps.memories.services.graph.concepts import link_memories
-from apps.memories.services.jobs.chores import Chore, end_waiting, take_still_waiting, waiting_memories
+from apps.memories.services.jobs.maintenance_flags import (
+    MaintenanceFlag,
+    claim_still_waiting,
+    end_waiting,
+    waiting_memories,
+)
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.extraction import READ_CHARACTERS, concepts_in
@@ -23,7 +28,7 @@ WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid
 def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
     """Extract the concepts of a batch of an agent's waiting memories by rule; return the number of memories."""
     with tenant_transaction(tenant_id):
-        waiting = waiting_memories(agent_id, Chore.EXTRACT, limit=RULE_BATCH)
+        waiting = waiting_memories(agent_id, MaintenanceFlag.EXTRACT, limit=RULE_BATCH)
     found = {memory_id: concepts_in(excerpt.text) for memory_id, excerpt in waiting}
     if not found:
         return 0
@@ -36,9 +41,9 @@ def store_concepts(agent_id: UUID, found: Mapping[UUID, Iterable[tuple[str, floa
 
     `found` holds (name, strength from 0 to 1) by memory id; a memory with none does not wait any longer either.
     """
-    mine = take_still_waiting(agent_id, Chore.EXTRACT, list(found))
+    mine = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(found))
     link_memories(agent_id=agent_id, links={memory_id: found[memory_id] for memory_id in mine})
-    return end_waiting(Chore.EXTRACT, mine)
+    return end_waiting(MaintenanceFlag.EXTRACT, mine)
 
 
 def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:

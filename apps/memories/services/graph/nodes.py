@@ -13,7 +13,7 @@ from django.db import connection
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import NodeKind
-from arbor.memory.walks import Node, clip
+from arbor.memory.traversal import Node, clip
 
 
 class _Place(NamedTuple):

@@ -6,13 +6,13 @@ from uuid import UUID
 
 from apps.memories.services.graph.neighborhoods import mark_around
 from apps.memories.services.graph.nodes import find_nodes, id_of, require
-from apps.memories.services.store.words import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.services.alignment import colour
 from apps.tenants.statements import change, fetch
 from arbor.errors import NotFound
 from arbor.ids import uuid7
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.walks import Node, Tie, check_edge
+from arbor.memory.traversal import Node, Tie, check_edge
 
 _INSERT = """
 INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,

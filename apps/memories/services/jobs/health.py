@@ -201,7 +201,7 @@ def read_health() -> Health:
         jobs = tuple(_job(row) for row in cursor.fetchall())
     counts = {
         Metric.UNREADABLE: unreadable,
-        Metric.FAILED_ERRANDS: failed,
+        Metric.FAILED_MAINTENANCE_CALLS: failed,
         Metric.OTHER_EMBEDDER: other,
         Metric.FAILING_EMBEDDERS: failing,
     }

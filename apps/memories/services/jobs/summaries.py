@@ -11,13 +11,13 @@ from uuid import UUID
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.jobs.chores import told_time
+from apps.memories.services.jobs.maintenance_flags import time_text
 from apps.memories.services.store.remember import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.errands import TEXT_LENGTH, Excerpt
 from arbor.memory.lexical import document_vector
+from arbor.memory.maintenance_calls import TEXT_LENGTH, Excerpt
 
 #: An episode is summarized when it has been closed for so long (seed 004, 6.4).
 SETTLES_IN = timedelta(minutes=5)
@@ -119,7 +119,7 @@ def unsummarized_episodes(
     members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
     rows = fetch(_MEMBERS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
     for episode_id, text, role, type_, at in rows:
-        members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=told_time(at)))
+        members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=time_text(at)))
     return [
         Unsummarized(episode_id=episode_id, size=size, excerpts=members[episode_id])
         for episode_id, size in sizes.items()

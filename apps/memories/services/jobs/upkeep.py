@@ -12,7 +12,7 @@ from django.db import DatabaseError
 from apps.audit.models import AuditAction
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.retention.archive import archive
-from apps.memories.services.retention.forgetting import ACTOR, STEP, take_mind
+from apps.memories.services.retention.forgetting import ACTOR, STEP, try_lock_mind
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
@@ -54,7 +54,7 @@ def expire_memories() -> Round:
 
 def _expire(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
-        if not take_mind(agent_id):
+        if not try_lock_mind(agent_id):
             return 0
         ids = [row[0] for row in fetch(_EXPIRED, agent=agent_id, step=STEP)]
         if ids:

@@ -94,7 +94,7 @@ JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = present.memory_id 
 ORDER BY present.level DESC, m.id LIMIT %(limit)s
 """  # noqa: S608
 #: An agent's clusters, the most present first: to be read alone, or within another statement. Its values are
-#: `theme_values()`, and `agent`.
+#: `cluster_values()`, and `agent`.
 THEMES = f"""
 SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, theme.activation,
     theme.members
@@ -161,7 +161,7 @@ def activated_clusters(
     *, agent_id: UUID, limit: int = THEMES_SHOWN, now: datetime | None = None
 ) -> list[ActiveCluster]:
     """Return the clusters that the agent's mind is on, the most present first. One statement; changes nothing."""
-    values = {**theme_values(now), "themes": _checked(limit)}
+    values = {**cluster_values(now), "themes": _checked(limit)}
     return [
         ActiveCluster(
             id=row[0],
@@ -176,7 +176,7 @@ def activated_clusters(
     ]
 
 
-def theme_values(now: datetime | None = None) -> dict[str, Any]:
+def cluster_values(now: datetime | None = None) -> dict[str, Any]:
     """Return the values that THEMES takes beside the tenant and the agent."""
     return {**_fading(now), "themes": THEMES_SHOWN}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from apps.memories.services.recall.minds_at_hand import MindAtHand
-from apps.memories.services.recall.recall_at_hand import find_at_hand
+from apps.memories.services.recall.cached_recall import find_at_hand
+from apps.memories.services.recall.mind_cache import MindAtHand
 from apps.memories.services.recall.scan import Found, Query, scan
 from apps.tenants.statements import fetch
 from arbor.memory.candidates import moment

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from apps.memories.services.store.words import ALL_MEMORIES
+from apps.memories.services.store.term_counts import ALL_MEMORIES
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel

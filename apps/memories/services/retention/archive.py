@@ -12,7 +12,7 @@ from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry, Memory
 from apps.memories.services.clusters.clusters import mark_clusters_stale
 from apps.memories.services.graph.neighborhoods import mark_stale
-from apps.memories.services.retention.awakening import reinforce, take_up
+from apps.memories.services.retention.restoration import reinforce, take_up
 from apps.memories.services.store.remember import count_terms, lock_minds, terms_of
 from apps.tenants.packing import sql_literal
 from apps.tenants.statements import change, fetch

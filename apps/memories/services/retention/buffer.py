@@ -18,7 +18,7 @@ from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import LimitReached
 from arbor.ids import uuid7
-from arbor.memory.buffer import CAPACITY, NEAR, SHARED, ToHold, shared_words
+from arbor.memory.buffer import CAPACITY, NEAR, SHARED, NewBufferItem, shared_words
 from arbor.memory.content import content_hash
 from arbor.memory.lexical import document_vector
 from arbor.memory.recall_request import check_query
@@ -114,12 +114,12 @@ class Holding:
     score: float
 
 
-def hold(*, agent_id: UUID, things: Sequence[ToHold]) -> list[UUID]:
-    """Buffer things of one agent, as `hold_for` does, and return their ids in order."""
-    return hold_for({agent_id: things})[agent_id]
+def hold(*, agent_id: UUID, things: Sequence[NewBufferItem]) -> list[UUID]:
+    """Buffer things of one agent, as `buffer_for_agents` does, and return their ids in order."""
+    return buffer_for_agents({agent_id: things})[agent_id]
 
 
-def hold_for(things: Mapping[UUID, Sequence[ToHold]]) -> dict[UUID, list[UUID]]:
+def buffer_for_agents(things: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UUID, list[UUID]]:
     """Buffer things of several agents in the transaction that is open, and return their ids in order. One statement.
 
     What is buffered already stays longer. Each agent's buffer has room for CAPACITY: the least important make room, on
@@ -222,7 +222,7 @@ def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
     return found
 
 
-def _row(agent_id: UUID, digest: bytes, thing: ToHold) -> dict[str, Any]:
+def _row(agent_id: UUID, digest: bytes, thing: NewBufferItem) -> dict[str, Any]:
     terms = document_vector(thing.content, speaker=thing.role)
     return {
         "agent": agent_id,

@@ -158,7 +158,7 @@ def _planned(row: tuple[Any, ...], state: Held, reason: Reason, *, now: datetime
 def _fade(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
     with tenant_transaction(tenant_id):
-        if not take_mind(agent_id):
+        if not try_lock_mind(agent_id):
             return 0
         found = _find(FADED, agent_id, limits)
         reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
@@ -170,7 +170,7 @@ def _fade(tenant_id: UUID, agent_id: UUID) -> int:
 def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
     with tenant_transaction(tenant_id):
-        if not take_mind(agent_id):
+        if not try_lock_mind(agent_id):
             return 0
         found = _find(TRIVIAL, agent_id, limits)
         reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
@@ -182,7 +182,7 @@ def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
 def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
     with tenant_transaction(tenant_id):
-        if not take_mind(agent_id):
+        if not try_lock_mind(agent_id):
             return 0
         ((active,),) = fetch(COUNT, agent=agent_id)
         excess = _excess(active, limits)
@@ -232,7 +232,7 @@ def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: 
     return len(found)
 
 
-def take_mind(agent_id: UUID) -> bool:
+def try_lock_mind(agent_id: UUID) -> bool:
     """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and delays nobody."""
     ((locked,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
     return bool(locked)

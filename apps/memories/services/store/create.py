@@ -23,9 +23,9 @@ from arbor.memory.details import (
 )
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.retention import Retention
+from arbor.memory.traversal import Node
 from arbor.memory.trust import Source
 from arbor.memory.values import DEFAULT_TRUST, NewMemory
-from arbor.memory.walks import Node
 
 
 @dataclass(frozen=True, kw_only=True)

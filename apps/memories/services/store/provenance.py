@@ -15,9 +15,9 @@ from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.traversal import Node
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
-from arbor.memory.walks import Node
 
 _FACT = """
 SELECT type, detail, trust FROM memories_memory

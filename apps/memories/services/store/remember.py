@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.store.placement import Remembered, ToRemember
-from apps.memories.services.store.words import ALL_MEMORIES, count_terms, lock_minds, terms_of
+from apps.memories.services.store.term_counts import ALL_MEMORIES, count_terms, lock_minds, terms_of
 from apps.memories.services.store.writer import MemoryWriter
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel

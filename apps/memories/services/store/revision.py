@@ -11,16 +11,16 @@ from apps.audit.services import record
 from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.graph.relations import relate
 from apps.memories.services.retention.archive import archive
-from apps.memories.services.retention.awakening import reinforce
+from apps.memories.services.retention.restoration import reinforce
 from apps.memories.services.store.remember import lock_minds, store
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
 from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.traversal import Node
 from arbor.memory.trust import check_unit
 from arbor.memory.values import MemoryStatus, NewMemory
-from arbor.memory.walks import Node
 
 #: What doubt leaves of a memory's trust. Ours.
 DOUBTED_SHARE = 0.5

@@ -16,11 +16,11 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
-from apps.memories.services.retention.awakening import reinforce, take_up
+from apps.memories.services.retention.restoration import reinforce, take_up
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import WRITE_EPISODES, Episodes, segment_memories
-from apps.memories.services.store.words import COUNT_TERMS, count_terms_of, counted, terms_of
+from apps.memories.services.store.term_counts import COUNT_TERMS, count_terms_of, counted, terms_of
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.reals import Reals
 from apps.tenants.statements import change

@@ -13,7 +13,7 @@ from apps.memories.services.store.placement import PlacementStep, Remembered, To
 from apps.memories.services.store.reinforcement import COLUMNS
 from apps.memories.services.store.rows import write_drafts
 from apps.memories.services.store.segmentation import episode_gap
-from apps.memories.services.store.words import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import NotFound

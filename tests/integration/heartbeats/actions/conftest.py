@@ -11,7 +11,7 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.contacts.models import Channel
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Cluster, ClusterMember
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
@@ -56,7 +56,7 @@ def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.Monke
     def run(*replies: str) -> ScriptedModel:
         model = scripted(*replies, reply(), reply())
         with tenant_transaction(agent.tenant_id):
-            tick_now(agent_id=agent.id)
+            claim_now(agent_id=agent.id)
         fleet.run()
         return model
 

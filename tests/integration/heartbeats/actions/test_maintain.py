@@ -11,7 +11,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import Cluster, Edge, Memory, MemoryAccess
 from apps.selves.models import Belief, BeliefEvidence, SelfChange
-from apps.selves.services.beliefs import hold_belief
+from apps.selves.services.beliefs import add_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.values import BeliefCategory, NewBelief
@@ -78,7 +78,7 @@ class TestMaintain:
 
     def test_a_belief_is_revised_within_limits_and_on_record(self, beat: Beat, agent: Agent) -> None:
         with tenant_transaction(agent.tenant_id):
-            belief = hold_belief(
+            belief = add_belief(
                 agent_id=agent.id,
                 belief=NewBelief(
                     category=BeliefCategory.WORLD, statement="Tides are regular.", confidence=0.7
@@ -100,7 +100,7 @@ class TestMaintain:
     def test_a_belief_that_is_kept_has_faced_what_speaks_against_it(self, beat: Beat, agent: Agent) -> None:
         against = memory_of(agent, "The tide came an hour late.")
         with tenant_transaction(agent.tenant_id):
-            belief = hold_belief(
+            belief = add_belief(
                 agent_id=agent.id,
                 belief=NewBelief(category=BeliefCategory.WORLD, statement="Tides are regular."),
                 actor="test",
@@ -166,7 +166,7 @@ class TestMaintain:
         if target == "belief":
             with tenant_transaction(agent.tenant_id):
                 held = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
-                named = str(hold_belief(agent_id=other.id, belief=held, actor="test").id)
+                named = str(add_belief(agent_id=other.id, belief=held, actor="test").id)
         beat(reply(act("maintain", target=target, id=named, verdict=verdict, reason="why")))
 
         assert outcome_of(agent)["outcome"] == "failure"

@@ -12,7 +12,7 @@ from apps.agents.models import Agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalSource
 from arbor.models.ports import ModelRequest, ScriptedModel
@@ -32,7 +32,7 @@ def beat(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> 
     def run(*replies: str) -> str:
         model = scripted(*(replies or (REST,)))
         with tenant_transaction(agent.tenant_id):
-            tick_now(agent_id=agent.id)
+            claim_now(agent_id=agent.id)
         fleet.run()
         request: ModelRequest = model.requests[0]
         return "\n".join([request.system, *(message.content for message in request.messages)])

@@ -10,7 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, Plan, PlanStep
 from apps.goals.services.plans import add_plan
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
@@ -120,7 +120,7 @@ def test_the_rule_policy_does_the_nearest_thing_it_can_and_the_step_is_done(
         draft = PlanDraft(steps=[StepDraft(action="synthesize", description="write the report")])
         add_plan(agent_id=agent.id, goal_id=goals[1].id, draft=draft)
         step: Intent = Intent.objects.get(goal_id=goals[1].id)
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     fleet.run()
     assert [(action["action"], action["intent_id"]) for action in last_done(agent).actions] == [
         ("reflect", str(step.id))

@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.agents.models import Agent
 from apps.goals.models import Goal, GoalMemoryLink
 from apps.goals.services.goals import create_goal, move_goal
-from apps.heartbeats.services.schedule import tick_now
+from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalSource, GoalState
@@ -164,7 +164,7 @@ def test_review_goals_brings_every_open_goal_and_a_further_turn_may_use_their_id
     )
     _may(agent, "review_goals", "reprioritize")
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     fleet.run()
 
     first, second = (request.messages[-1].content for request in model.requests)
@@ -192,7 +192,7 @@ def test_a_review_shows_what_the_same_turn_thought_of(
     )
     _may(agent, "review_goals", "brainstorm_goals")
     with tenant_transaction(agent.tenant_id):
-        tick_now(agent_id=agent.id)
+        claim_now(agent_id=agent.id)
     fleet.run()
     with tenant_transaction(agent.tenant_id):
         made: dict[str, UUID] = dict(

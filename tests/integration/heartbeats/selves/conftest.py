@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentState
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.memories.services.store.remember import remember
 from apps.selves.models import (
     Proposal,
@@ -42,7 +42,7 @@ def set_state(agent: Agent, **columns: Any) -> None:
 
 def tell(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id):
-        tell_agent(agent_id=agent.id, text=text, actor="test")
+        message_agent(agent_id=agent.id, text=text, actor="test")
 
 
 def memory(agent: Agent, text: str) -> str:

@@ -11,7 +11,7 @@ from apps import web
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.services.replay import read_beat
+from apps.heartbeats.services.replay import read_recorded_heartbeat
 from apps.memories.models import Memory
 from apps.selves.models import Boundary, Proposal
 from apps.tenants.scope import tenant_transaction
@@ -254,5 +254,5 @@ def test_what_was_not_taken_comes_out_the_same_when_it_is_decided_again(beater: 
     beater.beat(reply_of(memory_notes=[{"text": LIE}, {"text": "Help with hurting another person!"}]))
     beat = last_of(agent)
     assert len(beat.dropped) == 2
-    again = replay(read_beat(heartbeat_id=beat.id, tenant_id=agent.tenant_id).beat)
+    again = replay(read_recorded_heartbeat(heartbeat_id=beat.id, tenant_id=agent.tenant_id).beat)
     assert again.is_same, again.differences

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from apps.agents.models import Agent
-from apps.fleet.contact import tell_agent
+from apps.fleet.contact import message_agent
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import HeartbeatStatus, PerceptKind, Trigger
 from apps.heartbeats.services.perception import perceive
@@ -76,7 +76,7 @@ def test_a_person_stirs_the_agent_whatever_else_has_reached_it_before(beater: Be
         with tenant_transaction(agent.tenant_id):
             for kind in kinds:
                 if kind == PerceptKind.USER_MESSAGE:
-                    tell_agent(agent_id=agent.id, text="Hello.", actor="test")
+                    message_agent(agent_id=agent.id, text="Hello.", actor="test")
                 else:
                     perceive(agent_id=agent.id, kind=kind, content="It snows.", actor="test")
         beater.beat(REST)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
-from arbor.heartbeat.beat import Beat, BudgetTerms, Selfhood
 from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood
 from arbor.heartbeat.steps.deciding import decide, embed
 from tests.unit.heartbeat.beats import Answers, beat_of, decision_of, deed_of, refusal_of
 from tests.unit.heartbeat.builders import NOW, situation

@@ -7,14 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.beat import Beat, Selfhood
+from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.decision import Verdict
-from arbor.heartbeat.guarding import FreeCrossing
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import PeerNote, PeerOutcome, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
-from arbor.heartbeat.self_views import CapabilityView, CrossedView
+from arbor.heartbeat.self_views import BoundaryMatchView, CapabilityView
+from arbor.heartbeat.state import Beat, Selfhood
 from arbor.heartbeat.steps.feeling import feel
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
@@ -39,15 +39,17 @@ def felt(*deeds: Any, answers: Any = None, seen: dict[str, Any] | None = None, *
     )
 
 
-def crossed(response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm") -> CrossedView:
-    return CrossedView(boundary=name, response=response, description="I do not hurt", why="it says hurt")
+def crossed(response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm") -> BoundaryMatchView:
+    return BoundaryMatchView(
+        boundary=name, response=response, description="I do not hurt", why="it says hurt"
+    )
 
 
 def changed(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
     return GoalChange(kind=kind, title="x", change="y", by_rule=by_rule)
 
 
-def refused_at(view: CrossedView) -> Any:
+def refused_at(view: BoundaryMatchView) -> Any:
     deed = deed_of("recall", verdict=Verdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
     decision = deed.decision.model_copy(update={"crossed": [view]})
     return type(deed)(decision=decision, result=deed.result)
@@ -150,8 +152,8 @@ def test_it_learns_how_often_its_actions_work_and_what_failures_teach() -> None:
 
 
 def test_boundaries_are_audited_wherever_they_came_up() -> None:
-    free = FreeCrossing(path="memory_notes[0]", value="{}", crossed=crossed(), reason="no")
-    taken = FreeCrossing(
+    free = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=crossed(), reason="no")
+    taken = ItemBoundaryMatch(
         path="memory_notes[1]", value="{}", crossed=crossed(BoundaryResponse.FLAG, "resource_limit")
     )
     heartbeat = felt(refused_at(crossed()), seen={"crossed": [crossed()]}, crossings=[free, taken])

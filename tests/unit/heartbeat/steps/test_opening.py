@@ -10,18 +10,18 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from arbor.goals.values import GoalLayer
-from arbor.heartbeat.beat import Beat, Opening, Selfhood
-from arbor.heartbeat.failure_modes import BeatGlance, NoticeKind, Pulse
+from arbor.heartbeat.failure_modes import NoticeKind, RecentActivity, RecentHeartbeat
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.rhythm import ActiveHours, Rhythm
+from arbor.heartbeat.pacing import ActiveHours, Rhythm
 from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.state import Beat, Opening, Selfhood
 from arbor.heartbeat.steps.opening import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState
 from tests.unit.heartbeat.beats import HOUR, beat_of, opening_of, ran
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
 
-REFLECTED = [BeatGlance(status="done", mode="reflection")]
+REFLECTED = [RecentHeartbeat(status="done", mode="reflection")]
 #: A night in which 09:30 UTC lies.
 NIGHT = ActiveHours(start=time(20), end=time(22), zone=ZoneInfo("UTC"))
 
@@ -35,7 +35,7 @@ def opened(seen: dict[str, Any], opening: Opening | None = None, **changes: Any)
     """Return a heartbeat that has just begun and has reflected at the heartbeat before."""
     return beat_of(
         view=situation(**seen),
-        opening=opening or opening_of(pulse=Pulse(beats=REFLECTED)),
+        opening=opening or opening_of(pulse=RecentActivity(beats=REFLECTED)),
         energy_start=None,
         **changes,
     )
@@ -93,13 +93,13 @@ def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
     [
         ([], True),
         (REFLECTED, False),
-        ([BeatGlance(status="skipped")] * 2 + REFLECTED, False),
-        ([BeatGlance(status="skipped")] * 3 + REFLECTED, True),
-        ([BeatGlance(status="failed", mode="reflection")], True),
+        ([RecentHeartbeat(status="skipped")] * 2 + REFLECTED, False),
+        ([RecentHeartbeat(status="skipped")] * 3 + REFLECTED, True),
+        ([RecentHeartbeat(status="failed", mode="reflection")], True),
     ],
 )
-def test_now_and_then_it_reflects_although_nothing_waits(beats: list[BeatGlance], goes_on: bool) -> None:
-    heartbeat = ran(idle(opened({}, opening_of(pulse=Pulse(beats=beats))))).state
+def test_now_and_then_it_reflects_although_nothing_waits(beats: list[RecentHeartbeat], goes_on: bool) -> None:
+    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=beats))))).state
     assert (heartbeat.idle == "") is goes_on
 
 
@@ -107,7 +107,7 @@ def test_now_and_then_it_reflects_although_nothing_waits(beats: list[BeatGlance]
     ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
 def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, hours: float) -> None:
-    opening = opening_of(pulse=Pulse(beats=REFLECTED), idle_beats=idle_beats)
+    opening = opening_of(pulse=RecentActivity(beats=REFLECTED), idle_beats=idle_beats)
     heartbeat = ran(idle(opened({}, opening, shift=shift))).state
 
     assert heartbeat.next is not None
@@ -177,7 +177,7 @@ def test_a_change_of_the_budgets_level_is_on_record_once(
     before: Degradation, after: Degradation, changed: tuple[str, ...]
 ) -> None:
     nearest = Scarcest(what="tokens", whose="its", left=0.25)
-    pulse = Pulse(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
+    pulse = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
     result = ran(background_checks(opened({}, opening_of(pulse=pulse, level_before=before))))
 
     level = result.state.effects.level
@@ -192,7 +192,7 @@ def test_a_change_of_the_budgets_level_is_on_record_once(
 
 
 def test_what_is_noticed_reaches_the_prompt_and_the_agents_state() -> None:
-    pulse = Pulse(stale_goals=["Map the harbour"], nops=3)
+    pulse = RecentActivity(stale_goals=["Map the harbour"], nops=3)
     result = ran(background_checks(opened({}, opening_of(pulse=pulse))))
 
     kinds = [NoticeKind.STAGNATION, NoticeKind.INVALID_REPLIES]
@@ -208,6 +208,6 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
 
 
 def test_what_reflected_last_is_found_by_its_mode() -> None:
-    glances = [BeatGlance(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
-    heartbeat = ran(idle(opened({}, opening_of(pulse=Pulse(beats=glances))))).state
+    glances = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
+    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=glances))))).state
     assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
-from arbor.heartbeat.beat import Beat, Focus, Selfhood
 from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.needs import Embedding, HeldThings
-from arbor.heartbeat.situation import Environment, HeldView
+from arbor.heartbeat.needs import BufferItems, Embedding
+from arbor.heartbeat.situation import BufferItemView, Environment
+from arbor.heartbeat.state import Beat, Focus, Selfhood
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS, focus, guard, orient, select_mode
 from arbor.memory.recall_request import RecallRequest
 from tests.unit.heartbeat.beats import AGENT, Answers, beat_of, opening_of, recalled
@@ -93,13 +93,13 @@ def test_what_reached_nobody_crosses_nothing() -> None:
 
 @pytest.mark.parametrize("held", [0, 2])
 def test_what_bears_on_the_focus_is_recalled_and_looked_for_among_what_is_held(held: int) -> None:
-    thing = HeldView(content="Somebody sang on the quay", at=NOW)
-    answers = Answers({RecallRequest: [recalled(1), recalled(2)], HeldThings: [thing]})
+    thing = BufferItemView(content="Somebody sang on the quay", at=NOW)
+    answers = Answers({RecallRequest: [recalled(1), recalled(2)], BufferItems: [thing]})
     heartbeat = replace(oriented(vector=[0.5, 0.5]), opening=opening_of(held=held, mood=-0.25))
 
     result = answers.run(orient(heartbeat)).state
 
-    assert answers.kinds == [RecallRequest, HeldThings][: 1 + bool(held)]
+    assert answers.kinds == [RecallRequest, BufferItems][: 1 + bool(held)]
     asked = answers.asked[0]
     assert (asked.agent_id, asked.text, asked.vector, asked.model) == (AGENT, "ferries", [0.5, 0.5], MODEL)
     assert (asked.limit, asked.now, asked.only, asked.mood) == (5, NOW, NOT_OWN_BEATS, -0.25)

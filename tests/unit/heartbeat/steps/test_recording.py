@@ -12,16 +12,16 @@ import pytest
 
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
-from arbor.heartbeat.beat import Beat, BudgetTerms, StateChanges
-from arbor.heartbeat.guarding import FreeCrossing
+from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.pacing import Rhythm
 from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
-from arbor.heartbeat.rhythm import Rhythm
-from arbor.heartbeat.self_views import CrossedView
+from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
 from arbor.heartbeat.steps.recording import nop, plan_next, record
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.retention import Retention
@@ -184,10 +184,12 @@ def test_it_is_tied_to_the_goals_that_it_touched() -> None:
 
 
 def test_what_was_not_taken_at_a_boundary_is_told_in_the_narrative_once() -> None:
-    view = CrossedView(
+    view = BoundaryMatchView(
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
-    crossing = FreeCrossing(path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm")
+    crossing = ItemBoundaryMatch(
+        path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm"
+    )
     heartbeat = recorded(crossings=[crossing, crossing])
     assert heartbeat.narrative.count("note something") == 1
 

@@ -13,7 +13,7 @@ from arbor.memory.candidates import Candidates, Links, halves, whole
 from arbor.memory.filters import RecallFilter
 from arbor.memory.fusion import MOST_BESIDE, REMINDED, SEEDS
 from arbor.memory.mind.image import MindImage
-from arbor.memory.mind.passing import can_answer
+from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.search import Search, Ties, choose, complete
 from arbor.memory.query import Reading
 from arbor.memory.recall_request import RecallRequest

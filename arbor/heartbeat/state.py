@@ -12,16 +12,16 @@ from arbor.contacts.cooldown import ContactLimits
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.injection import Circumstances
 from arbor.goals.ordering import Scale
+from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, Budget, budget_of
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.effects import Effects
-from arbor.heartbeat.failure_modes import Pulse
-from arbor.heartbeat.guarding import FreeCrossing
-from arbor.heartbeat.merging import FoundState
-from arbor.heartbeat.record import BeatRecord, Deed, TurnRecord
+from arbor.heartbeat.failure_modes import RecentActivity
+from arbor.heartbeat.pacing import NextHeartbeat, Rhythm
+from arbor.heartbeat.record import Deed, HeartbeatRecord, TurnRecord
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.rhythm import NextBeat, Rhythm
 from arbor.heartbeat.situation import Situation, Terms
+from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.phrases import WordLists
@@ -97,7 +97,7 @@ class Routing:
 class Opening:
     """Facts for the first leg only; not in the checkpoint."""
 
-    pulse: Pulse
+    pulse: RecentActivity
     #: The budget level at the previous heartbeat.
     level_before: Degradation
     idle_beats: int
@@ -236,7 +236,7 @@ class Beat:
     earlier_reply: Reply | None = None
     #: Paths of this round trip's items that a boundary dropped, and all boundary matches so far.
     untaken: list[str] = field(default_factory=list)
-    crossings: list[FreeCrossing] = field(default_factory=list)
+    crossings: list[ItemBoundaryMatch] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     vectors: dict[str, list[float]] = field(default_factory=dict)
     #: Intents locked by this heartbeat, and those of them that this round trip counted.
@@ -259,7 +259,7 @@ class Beat:
     memory_id: UUID | None = None
     state: StateChanges = field(default_factory=StateChanges)
     moved: MoodShift | None = None
-    next: NextBeat | None = None
+    next: NextHeartbeat | None = None
     #: The percepts of the prompt are marked as taken in.
     heard: bool = False
 
@@ -332,10 +332,10 @@ class Beat:
         return self.present.deeds
 
     @property
-    def record(self) -> BeatRecord:
+    def record(self) -> HeartbeatRecord:
         """Return the columns of the heartbeat's row."""
         whole = self.whole
-        return BeatRecord(
+        return HeartbeatRecord(
             number=0 if self.idle else self.situation.beat_number if self.view else 0,
             mode=self.mode,
             energy_start=None if self.idle else self.energy_start,

@@ -19,7 +19,7 @@ from apps.memories.services.graph.nodes import labels_of
 from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
 from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.walks import (
+from arbor.memory.traversal import (
     ANYWHERE,
     LONGEST_S,
     MAX_HOPS,

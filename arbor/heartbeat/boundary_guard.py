@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict
 
 from arbor.heartbeat.decision import Decision, Verdict, texts_of
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.quoting import clip
+from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import Part, Reply
-from arbor.heartbeat.self_views import CrossedView
+from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import PerceptView
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryRule, Crossing, Vector, check, may_go_on, words_wanted
@@ -29,7 +29,7 @@ _LASTING: Mapping[str, frozenset[str]] = {
 _ID = re.compile(r"[0-9a-fA-F-]{32,36}")
 
 
-class FreeCrossing(BaseModel):
+class ItemBoundaryMatch(BaseModel):
     """A boundary match of an item of a reply that is no action; JSON by `model_dump(mode="json")`.
 
     `reason` is why the item is dropped, and empty if it is accepted.
@@ -39,13 +39,13 @@ class FreeCrossing(BaseModel):
 
     path: str
     value: str
-    crossed: CrossedView
+    crossed: BoundaryMatchView
     reason: str = ""
 
 
-def crossed_by(
+def boundary_matches_of(
     percepts: Sequence[PerceptView], boundaries: Sequence[BoundaryRule], vectors: Mapping[str, Vector]
-) -> list[CrossedView]:
+) -> list[BoundaryMatchView]:
     """Return the boundary matches of the percepts, the most important first."""
     found = check([percept.content for percept in percepts], boundaries, vectors)
     return [_view(crossing, about=percepts[crossing.text].id) for crossing in found]
@@ -77,14 +77,14 @@ def reply_within_boundaries(
     vectors: Mapping[str, Vector] | None = None,
     *,
     untaken: Collection[str] = (),
-) -> tuple[Reply, list[FreeCrossing]]:
+) -> tuple[Reply, list[ItemBoundaryMatch]]:
     """Return the reply without the items that a boundary refuses, and all boundary matches.
 
     A negotiable boundary accepts an item that the reply's thoughts justify. Without vectors the words decide; with
     them, only texts with a vector are checked. `untaken` are the paths of items that were dropped before.
     """
     remaining: dict[str, list[Part]] = {}
-    crossings: list[FreeCrossing] = []
+    crossings: list[ItemBoundaryMatch] = []
     for key, words in _LASTING.items():
         items: Sequence[Part] = getattr(reply, key)
         accepted = []
@@ -104,7 +104,7 @@ def paths_of(key: str, items: Sized, untaken: Collection[str]) -> list[str]:
     return [path for path in paths if path not in untaken][: len(items)]
 
 
-def not_taken(crossings: Sequence[FreeCrossing]) -> list[Dropped]:
+def dropped_at_boundaries(crossings: Sequence[ItemBoundaryMatch]) -> list[Dropped]:
     """Return the distinct dropped items."""
     return [
         *dict.fromkeys(
@@ -120,14 +120,14 @@ def _crossings_of(
     thinking: str,
     boundaries: Sequence[BoundaryRule],
     vectors: Mapping[str, Vector] | None,
-) -> list[FreeCrossing]:
+) -> list[ItemBoundaryMatch]:
     fields = texts_of(item.model_dump(mode="json", include=set(words)))
     texts = [text for text in fields if vectors is None or text in vectors]
     found = _once(check(texts, boundaries, vectors or {})) if texts else []
     stop = next((match for match in found if not may_go_on(match.boundary, thinking)), None)
     reason = _reason(stop, "It is taken if your thinking") if stop is not None else ""
     value = item.model_dump_json() if found else ""
-    return [FreeCrossing(path=path, value=value, crossed=_view(match), reason=reason) for match in found]
+    return [ItemBoundaryMatch(path=path, value=value, crossed=_view(match), reason=reason) for match in found]
 
 
 def about(params: dict[str, Any]) -> str:
@@ -142,10 +142,10 @@ def _once(crossings: Sequence[Crossing]) -> list[Crossing]:
     return list({match.boundary.name: match for match in reversed(crossings)}.values())[::-1]
 
 
-def _view(crossing: Crossing, about: str = "") -> CrossedView:
+def _view(crossing: Crossing, about: str = "") -> BoundaryMatchView:
     boundary = crossing.boundary
     negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
-    return CrossedView(
+    return BoundaryMatchView(
         boundary=boundary.name,
         response=boundary.response,
         description=boundary.description,

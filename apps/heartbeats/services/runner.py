@@ -25,8 +25,8 @@ from apps.queues import MAX_BATCH_SIZE
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
-from arbor.heartbeat.beat import Beat
 from arbor.heartbeat.needs import Embedding
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.engine import Progress, advance
 

@@ -30,7 +30,7 @@ ORDER BY c.ended_at DESC, c.id LIMIT %(limit)s
 
 
 @dataclass(frozen=True, kw_only=True)
-class FailedErrand:
+class FailedMaintenanceCall:
     """A failed maintenance call, as commands and pages show it."""
 
     id: UUID
@@ -43,10 +43,10 @@ class FailedErrand:
     ended_at: datetime
 
 
-def failed_errands(*, agent_id: UUID | None = None, limit: int = 100) -> list[FailedErrand]:
+def failed_errands(*, agent_id: UUID | None = None, limit: int = 100) -> list[FailedMaintenanceCall]:
     """Return the failed maintenance calls of an agent or the whole tenant, latest first. One statement."""
     return [
-        FailedErrand(
+        FailedMaintenanceCall(
             id=call_id,
             agent=name,
             purpose=purpose,
@@ -65,7 +65,7 @@ def _about(subject: dict[str, Any]) -> str:
     return "an episode" if "episode" in subject else f"{len(subject['memories'])} memories"
 
 
-def retry_failed_errands(*, actor: str, agent_id: UUID | None = None) -> int:
+def retry_failed_maintenance_calls(*, actor: str, agent_id: UUID | None = None) -> int:
     """Release the subjects of failed maintenance calls for new ones, in the open transaction; return their number.
 
     Of one agent, or of the whole tenant. The next round makes new calls; the failed ones are retained.

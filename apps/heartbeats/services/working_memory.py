@@ -23,7 +23,7 @@ from arbor.errors import NotFound, ReplyInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.rebuild import PastBeat, PastTurn, rebuilt
+from arbor.heartbeat.rebuild import PastHeartbeat, PastTurn, rebuilt
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, as_stored
 
@@ -55,7 +55,7 @@ ORDER BY m.at DESC LIMIT %(limit)s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rebuilt:
+class RebuiltWorkingMemory:
     """A working memory before and after its rebuild."""
 
     before: WorkingMemory
@@ -66,7 +66,9 @@ class Rebuilt:
 
 
 @transaction.atomic
-def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Clock | None = None) -> Rebuilt:
+def rebuild_working_memory(
+    *, agent_id: UUID, actor: str, dry_run: bool = False, clock: Clock | None = None
+) -> RebuiltWorkingMemory:
     """Rebuild the agent's working memory from its last 50 heartbeats and turns; a dry run writes nothing.
 
     The audit log retains the former one. Thoughts of the agent's template that are still present stay. Raises NotFound.
@@ -103,7 +105,7 @@ def rebuild_mind(*, agent_id: UUID, actor: str, dry_run: bool = False, clock: Cl
         )
         state.working_memory = json.loads(as_stored(after))
         state.save(update_fields=["working_memory"])
-    return Rebuilt(before=before, after=after, beats=len(beats), turns=len(turns))
+    return RebuiltWorkingMemory(before=before, after=after, beats=len(beats), turns=len(turns))
 
 
 def _innate(template_name: str) -> frozenset[str]:
@@ -116,10 +118,10 @@ def _innate(template_name: str) -> frozenset[str]:
     return frozenset((*(thought.text for thought in mind.thoughts), *mind.curiosity))
 
 
-def _past_heartbeats(agent_id: UUID) -> Iterator[PastBeat]:
+def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
     for at, mode, reasoning, actions, user_waiting, replies in fetch(_BEATS, agent=agent_id, limit=EVENTS):
         read = [reply for text in replies if (reply := _read(text)) is not None]
-        yield PastBeat(
+        yield PastHeartbeat(
             at=at,
             thinking=reasoning,
             concerns=[line for reply in read for line in reply.concerns],

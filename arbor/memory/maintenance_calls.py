@@ -102,7 +102,7 @@ class Excerpt:
     at: str = ""
 
 
-def errand_request(
+def maintenance_request(
     purpose: CallPurpose, memories: Sequence[Excerpt], *, nonce: str, for_rules: bool
 ) -> ModelRequest:
     """Return what a model is asked about these memories; `for_rules` adds them as data, for the reflex policy.

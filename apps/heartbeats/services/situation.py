@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.contacts.services.limits import PUBLISHED_SEEN
 from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
 from apps.heartbeats.services.recent_activity import RECENT_ACTIVITY, recent_activity_values
-from apps.memories.services.recall.activation import THEMES, theme_values
+from apps.memories.services.recall.activation import THEMES, cluster_values
 from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
@@ -93,7 +93,7 @@ def load_situations(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
         **goal_values(),
         **recent_activity_values(),
         **self_values(),
-        **theme_values(),
+        **cluster_values(),
     }
     return run(_SITUATIONS, values, _by_agent)
 

@@ -37,7 +37,7 @@ class Script:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Passed:
+class VisitedNode:
     """A visited node, its outcome and notes."""
 
     node: str
@@ -47,17 +47,17 @@ class Passed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rehearsal:
+class DryRun:
     """The path of a dry run. `exit` is empty if none was reached; `fault` says why."""
 
-    passed: Sequence[Passed]
+    passed: Sequence[VisitedNode]
     outcome: Outcome
     exit: str
     fault: str
     unvisited: Sequence[str]
 
 
-def rehearse(graph: Graph, script: Script) -> Rehearsal:
+def rehearse(graph: Graph, script: Script) -> DryRun:
     """Run the graph by the script, without any side effect."""
     handlers = {
         node.name: _handler_of(node.handler, node.name, script)
@@ -73,13 +73,13 @@ def rehearse(graph: Graph, script: Script) -> Rehearsal:
     run = advance(scripted, begin(scripted, facts), handlers, clock=SystemClock())
     progress = run_alone(run)
     passed = [
-        Passed(
+        VisitedNode(
             node=step.node, handler=graph.nodes[step.node].handler, outcome=step.outcome, notes=step.changed
         )
         for step in progress.steps
     ]
     visited = {step.node for step in passed}
-    return Rehearsal(
+    return DryRun(
         passed=passed,
         outcome=progress.outcome or Outcome.FAILURE,
         exit=progress.exit,

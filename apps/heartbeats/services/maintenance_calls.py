@@ -28,7 +28,7 @@ from apps.tenants.statements import change, fetch
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.json_text import storable
 from arbor.ids import uuid7
-from arbor.memory.errands import asked_again
+from arbor.memory.maintenance_calls import asked_again
 from arbor.models.ports import ModelReply, ModelRequest
 
 log = structlog.get_logger(__name__)
@@ -73,7 +73,7 @@ WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attemp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Errand:
+class MaintenanceCall:
     """A request for a model and its subject: `{"episode": id}`, `{"memories": [ids]}`, or a turn of a conversation."""
 
     subject: dict[str, Any]
@@ -86,19 +86,19 @@ class Errand:
     sections: Sequence[dict[str, Any]] = ()
 
 
-def ask(*, agent_id: UUID, tenant_id: UUID, errand: Errand) -> bool:
+def ask(*, agent_id: UUID, tenant_id: UUID, errand: MaintenanceCall) -> bool:
     """Write a maintenance call in the open transaction and enqueue it; return False if its subject has an open one."""
-    written = write_errand(agent_id=agent_id, errand=errand)
+    written = write_maintenance_call(agent_id=agent_id, errand=errand)
     if written is not None:
         call_id, name = written
         enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
     return written is not None
 
 
-def write_errand(*, agent_id: UUID, errand: Errand) -> tuple[UUID, str] | None:
+def write_maintenance_call(*, agent_id: UUID, errand: MaintenanceCall) -> tuple[UUID, str] | None:
     """Write a maintenance call in the open transaction; return its id and its agent's name, None if its subject has one.
 
-    The caller executes or enqueues it; otherwise `recover_errands` enqueues it later.
+    The caller executes or enqueues it; otherwise `recover_maintenance_calls` enqueues it later.
     """
     call_id = uuid7()
     rows = fetch(

@@ -59,7 +59,7 @@ _DROP = "DELETE FROM memories_nextembedding WHERE tenant_id = %(tenant)s AND age
 
 
 @dataclass(frozen=True, kw_only=True)
-class TakenOver:
+class ModelSwitch:
     """The numbers of rows that a switch changed."""
 
     memories: int
@@ -71,7 +71,9 @@ class TakenOver:
     seconds: float
 
 
-def take_over(*, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool = False) -> TakenOver | None:
+def take_over(
+    *, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool = False
+) -> ModelSwitch | None:
     """Give the agent its next vectors, in the open transaction; return none, and do nothing, while some are missing.
 
     `leave` takes over in any case: the backlog embeds what is missing. An agent that has the model already only loses
@@ -82,7 +84,7 @@ def take_over(*, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool 
     before = model_of(agent_id)
     if before == model:
         change(_DROP, agent=agent_id)
-        return TakenOver(memories=0, refused=0, left=0, seconds=time.perf_counter() - started)
+        return ModelSwitch(memories=0, refused=0, left=0, seconds=time.perf_counter() - started)
     ((missing,),) = fetch(_MISSING, agent=agent_id, next=name_of(model))
     if missing and not leave:
         return None
@@ -102,7 +104,9 @@ def take_over(*, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool 
         message=f"moved {memories} memories from the embedding model {before} to {model}",
         detail={"refused": refused, "left_to_backlog": missing},
     )
-    return TakenOver(memories=memories, refused=refused, left=missing, seconds=time.perf_counter() - started)
+    return ModelSwitch(
+        memories=memories, refused=refused, left=missing, seconds=time.perf_counter() - started
+    )
 
 
 def _recount_words(agent_id: UUID) -> None:

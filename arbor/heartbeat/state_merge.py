@@ -63,7 +63,7 @@ def merged_mood(
     }
 
 
-def merged_stale_beats(wanted: int | None, *, found: int, now: int) -> int | None:
+def merged_stale_heartbeats(wanted: int | None, *, found: int, now: int) -> int | None:
     """Return the number of heartbeats without news; a concurrent conversation lowers it."""
     return now if wanted is not None and now < found else wanted
 

@@ -83,7 +83,7 @@ def find_partial_activations(
     return _partial(_look(agent_id, unit, model, without_session=""))
 
 
-def on_the_tip_of_the_tongue(
+def partial_recall_after(
     *,
     agent_id: UUID,
     recalled: Sequence[Recalled],
@@ -107,7 +107,7 @@ def on_the_tip_of_the_tongue(
     return [] if found.best >= found.cosines.clear else _partial(found)
 
 
-def tip_of_the_tongue_about(
+def partial_recall_about(
     *, tenant_id: UUID, agent_id: UUID, text: str, recalled: Sequence[Recalled] | None = None
 ) -> list[PartialActivation]:
     """Return the same for a text, in transactions of its own; none when the agent's embedder cannot be asked.
@@ -124,7 +124,7 @@ def tip_of_the_tongue_about(
     with tenant_transaction(tenant_id):
         if recalled is None:
             return find_partial_activations(agent_id=agent_id, vector=vector, model=model)
-        return on_the_tip_of_the_tongue(agent_id=agent_id, recalled=recalled, vector=vector, model=model)
+        return partial_recall_after(agent_id=agent_id, recalled=recalled, vector=vector, model=model)
 
 
 def _look(

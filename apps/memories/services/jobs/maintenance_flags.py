@@ -9,11 +9,11 @@ from uuid import UUID
 
 from apps.memories.services.store.remember import lock_minds
 from apps.tenants.statements import change, fetch
-from arbor.memory.errands import Excerpt
 from arbor.memory.extraction import READ_CHARACTERS
+from arbor.memory.maintenance_calls import Excerpt
 
 
-class Chore(StrEnum):
+class MaintenanceFlag(StrEnum):
     """The maintenance flags of this module, by their columns of `Upkeep`."""
 
     #: Concepts are to be taken from the memory.
@@ -24,7 +24,7 @@ class Chore(StrEnum):
 
 #: Replies that leave a memory out until the rule decides about it: each of them is paid for.
 MAX_TRIES = 3
-_TRIES = {Chore.EXTRACT: "extract_tries", Chore.WEIGH: "weigh_tries"}
+_TRIES = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.WEIGH: "weigh_tries"}
 
 # From agent to agent along the index: as fast where one has a million memories waiting as where each has one.
 _AGENTS = """
@@ -64,13 +64,13 @@ RETURNING memory_id, {tries}
 """
 
 
-def agents_with(chore: Chore) -> str:
+def agents_with(chore: MaintenanceFlag) -> str:
     """Return SQL for `make_round`: the agents of tenant `t.id` of whose memories one waits."""
     return _AGENTS.replace("{chore}", chore.value)
 
 
 def waiting_memories(
-    agent_id: UUID, chore: Chore, *, limit: int, without: Collection[UUID] = ()
+    agent_id: UUID, chore: MaintenanceFlag, *, limit: int, without: Collection[UUID] = ()
 ) -> list[tuple[UUID, Excerpt]]:
     """Return up to `limit` of the agent's active memories that wait, the oldest first. One statement."""
     rows = fetch(
@@ -81,12 +81,12 @@ def waiting_memories(
         without=list(without),
     )
     return [
-        (memory_id, Excerpt(text=text, role=role, type=type_, at=told_time(at)))
+        (memory_id, Excerpt(text=text, role=role, type=type_, at=time_text(at)))
         for memory_id, text, role, type_, at in rows
     ]
 
 
-def take_still_waiting(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> list[UUID]:
+def claim_still_waiting(agent_id: UUID, chore: MaintenanceFlag, ids: Collection[UUID]) -> list[UUID]:
     """Lock those of these memories that still wait, and return them: what another worker has done is left alone.
 
     The agent's mind is locked first, as by everybody who changes it. Two statements.
@@ -95,12 +95,12 @@ def take_still_waiting(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> l
     return [row[0] for row in fetch(_STILL.replace("{chore}", chore.value), agent=agent_id, ids=list(ids))]
 
 
-def end_waiting(chore: Chore, ids: Sequence[UUID]) -> int:
+def end_waiting(chore: MaintenanceFlag, ids: Sequence[UUID]) -> int:
     """Clear the maintenance flag of these memories. One statement."""
     return change(_DONE.replace("{chore}", chore.value), ids=list(ids)) if ids else 0
 
 
-def note_left_out(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> dict[UUID, int]:
+def note_left_out(agent_id: UUID, chore: MaintenanceFlag, ids: Collection[UUID]) -> dict[UUID, int]:
     """Count that a reply left these memories out; return the counts of those that still wait.
 
     In the open transaction, the mind locked. One statement, none for none.
@@ -112,6 +112,6 @@ def note_left_out(agent_id: UUID, chore: Chore, ids: Collection[UUID]) -> dict[U
     return dict(fetch(statement, agent=agent_id, ids=sorted(ids)))
 
 
-def told_time(at: datetime) -> str:
+def time_text(at: datetime) -> str:
     """Return a moment as models read it."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"

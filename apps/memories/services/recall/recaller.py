@@ -15,7 +15,7 @@ from django.conf import settings
 
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.recall.activation import note_recall
-from apps.memories.services.recall.minds_at_hand import MINDS, MindAtHand
+from apps.memories.services.recall.mind_cache import MINDS, MindAtHand
 from apps.memories.services.recall.ranking import find, recalled
 from apps.memories.services.recall.scan import Found, Query, scan
 from apps.memories.services.recall.term_statistics import TermStatistics, read_term_statistics
@@ -24,7 +24,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.mind.passing import can_answer
+from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.query import meaning_text, read_query
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled

@@ -72,7 +72,7 @@ class Rhythm:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NextBeat:
+class NextHeartbeat:
     """The due time and trigger of the next heartbeat (`apps.heartbeats.models.Trigger`)."""
 
     due_at: datetime
@@ -89,7 +89,7 @@ def slowdown(idle_beats: int, *, adaptive: bool) -> float:
 
 def next_beat(
     rhythm: Rhythm, *, now: datetime, idle_beats: int, shift: float, urgent_at: datetime | None = None
-) -> NextBeat:
+) -> NextHeartbeat:
     """Return the next heartbeat after one at `now`.
 
     `shift` is jitter, -0.05 to 0.05 of the interval. A drive that becomes urgent earlier brings the heartbeat forward;
@@ -105,11 +105,11 @@ def next_beat(
         # Agents with the same hours do not start at once.
         spread = opening + rhythm.interval * abs(shift)
         due = spread if rhythm.hours.contain(spread) else opening
-    return NextBeat(due_at=due, trigger=DRIVE if by_drive else TIMER)
+    return NextHeartbeat(due_at=due, trigger=DRIVE if by_drive else TIMER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stirrings:
+class WakeReasons:
     """The reasons against an idle heartbeat."""
 
     #: A person, a conversation, an event or a cycle asked for it.
@@ -124,7 +124,7 @@ class Stirrings:
     since_reflection: int | None
 
 
-def idle_reason(stirrings: Stirrings, *, reflect_every: int) -> str:
+def idle_reason(stirrings: WakeReasons, *, reflect_every: int) -> str:
     """Return why the heartbeat is idle, or an empty text; an idle agent reflects once in `reflect_every` heartbeats."""
     waits = (
         stirrings.asked_for

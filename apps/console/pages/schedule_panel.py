@@ -13,7 +13,7 @@ from apps.heartbeats.models import DailyUsage
 
 
 @dataclass(frozen=True, kw_only=True)
-class RhythmPanel:
+class SchedulePanel:
     """Notices, daily usage and policy of an agent."""
 
     #: [(kind, text)].
@@ -28,9 +28,9 @@ class RhythmPanel:
         return self.usage is not None and self.usage.level != "normal"
 
 
-def read_rhythm_panel(agent_id: UUID, *, notices: Any, idle_beats: int) -> RhythmPanel:
+def read_schedule_panel(agent_id: UUID, *, notices: Any, idle_beats: int) -> SchedulePanel:
     """Read the panel in the current tenant; `notices` is the column of the agent's state."""
-    return RhythmPanel(
+    return SchedulePanel(
         notices=[
             (str(notice.get("kind", "")), str(notice.get("text", "")))
             for notice in (notices if isinstance(notices, list) else [])

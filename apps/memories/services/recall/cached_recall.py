@@ -15,12 +15,12 @@ from django.conf import settings
 from apps.memories.services.embedding.literals import sparsevec_weights
 from apps.memories.services.embedding.minds import half_precision
 from apps.memories.services.recall.memory_state import MemoryState, Uses, read_state
-from apps.memories.services.recall.minds_at_hand import MindAtHand
+from apps.memories.services.recall.mind_cache import MindAtHand
 from apps.memories.services.recall.scan import Found, Query
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Places, microseconds
 from arbor.memory.fusion import contenders, lasting_terms
-from arbor.memory.mind.passing import can_answer
+from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
 from arbor.memory.mind.search import Choice, Search, Ties, choose, complete, names_of
 

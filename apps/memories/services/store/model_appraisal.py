@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
-from apps.memories.services.jobs.chores import Chore, end_waiting, take_still_waiting
+from apps.memories.services.jobs.maintenance_flags import MaintenanceFlag, claim_still_waiting, end_waiting
 from apps.tenants.statements import change, fetch
-from arbor.memory.errands import weighed
+from arbor.memory.maintenance_calls import weighed
 
 _IMPORTANCE = """
 SELECT id, importance FROM memories_memory
@@ -26,7 +26,7 @@ def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
 
     `scores` are from 0 to 1. What was to be remembered for good, with an importance of 1, keeps it.
     """
-    mine = take_still_waiting(agent_id, Chore.WEIGH, list(scores))
+    mine = claim_still_waiting(agent_id, MaintenanceFlag.WEIGH, list(scores))
     if not mine:
         return 0
     importances = {
@@ -34,4 +34,4 @@ def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
         for memory_id, importance in fetch(_IMPORTANCE, agent=agent_id, ids=mine)
     }
     change(_WRITE, ids=list(importances), importances=list(importances.values()))
-    return end_waiting(Chore.WEIGH, mine)
+    return end_waiting(MaintenanceFlag.WEIGH, mine)

@@ -19,7 +19,7 @@ ORDER BY id = %(id)s DESC, id LIMIT 1
 _DISORDERED = "UPDATE memories_cluster SET stale = true WHERE tenant_id = %(tenant)s AND id = %(cluster)s"
 
 
-def find_theme(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
+def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
     """Return id and name of a cluster of the agent, by its id or its name. Raises NotFound."""
     try:
         wanted = id_of(named)

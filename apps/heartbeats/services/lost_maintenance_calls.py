@@ -11,7 +11,7 @@ from django.conf import settings
 
 from apps.heartbeats.models import CallStatus
 from apps.heartbeats.services.call_leases import LeasedCall
-from apps.heartbeats.services.errands import record_failed_try
+from apps.heartbeats.services.maintenance_calls import record_failed_try
 from apps.heartbeats.services.schedule import execute_message
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.jobs.rounds import Round, make_round
@@ -54,7 +54,7 @@ class _WorkerLost(Exception):
     """A worker lost its lease on a maintenance call."""
 
 
-def recover_errands() -> Round:
+def recover_maintenance_calls() -> Round:
     """Enqueue unleased maintenance calls again, and retry those whose worker was lost."""
     return make_round("errands", waiting=_LOST, tend=_recover)
 
@@ -63,7 +63,7 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         rows = fetch(_LOCK_LOST, agent=agent_id, limit=_RECOVERED)
         pending = [row for row in rows if row[1] == CallStatus.PENDING]
-        if pending and not day_of(agent_id).level.may_tend:
+        if pending and not day_of(agent_id).level.may_maintain:
             # Over the daily limit only conversations and rules continue; the rest stay due until the next day.
             pending = [
                 row for row in pending if row[2].startswith(f"{REFLEX}/") or "chat" in json.loads(row[5])
