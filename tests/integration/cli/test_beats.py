@@ -63,7 +63,7 @@ def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         for message in several:
             messages.put(message)
 
-    monkeypatch.setattr(queues, "publish_together", put)
+    monkeypatch.setattr(queues, "publish_batched", put)
     worker = threading.Thread(target=work, args=(messages,))
     worker.start()
     yield
@@ -178,7 +178,7 @@ def test_a_fleet_that_does_not_answer_is_not_waited_for_without_end(
     arbor: Arbor, vega: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     announce("heartbeat", "llm")
-    monkeypatch.setattr(queues, "publish_together", lambda messages: None)
+    monkeypatch.setattr(queues, "publish_batched", lambda messages: None)
     ran = arbor("agent", "run", vega, "--timeout", "1")
     assert ran.code == 1
     assert "waiting for a worker" in ran.err

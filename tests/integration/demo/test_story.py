@@ -154,7 +154,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.Message]]:
             workers.append(threading.Thread(target=work, args=[message]))
             workers[-1].start()
 
-    monkeypatch.setattr(queues, "publish_together", publish_batched)
+    monkeypatch.setattr(queues, "publish_batched", publish_batched)
     monkeypatch.setattr(demo, "fleet_is_live", lambda: True)
     yield taken
     for worker in workers:

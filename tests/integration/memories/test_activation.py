@@ -264,7 +264,7 @@ def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Age
 def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activation, "_NOTE", activation._NOTE.replace(f"<= {MOST_REACHED}", "<= 2"))
+    monkeypatch.setattr(activation, "_RAISE", activation._RAISE.replace(f"<= {MOST_REACHED}", "<= 2"))
     both = {agent.id: plant(agent, [None] * 4) for agent in (mind, other_mind)}
     with tenant_transaction(mind.tenant_id):
         note_recalls(

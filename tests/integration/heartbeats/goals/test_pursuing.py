@@ -21,7 +21,7 @@ from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome
-from arbor.heartbeat.steps.acting import ACTS, Act, Doing, rest
+from arbor.heartbeat.steps.acting import ACTS, Act, Execution, rest
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.beater import reply_of
 from tests.integration.heartbeats.conftest import REST, beats_of
@@ -185,11 +185,11 @@ def test_an_intent_is_locked_while_its_action_runs_and_a_lock_of_a_lost_beat_is_
     beat(plan_for(reef, "what the pilots said"))
     seen: list[tuple[str, bool]] = []
 
-    def look(doing: Doing, decision: Decision) -> Act:
+    def look(execution: Execution, decision: Decision) -> Act:
         backlog = yield OpenBacklog()
         intent = backlog.intent(str(decision.intent_id))
-        seen.append((intent.status, intent.locked_by == doing.beat.heartbeat_id))
-        return (yield from rest(doing, decision))
+        seen.append((intent.status, intent.locked_by == execution.heartbeat.heartbeat_id))
+        return (yield from rest(execution, decision))
 
     monkeypatch.setattr("arbor.heartbeat.steps.acting.ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
@@ -297,8 +297,8 @@ def _turns(
     """Name an intent in each turn of one beat, with actions of these names; each recall of it has the next outcome."""
     coming = iter(outcomes)
 
-    def look(doing: Doing, decision: Decision) -> Act:
-        done = yield from rest(doing, decision)
+    def look(execution: Execution, decision: Decision) -> Act:
+        done = yield from rest(execution, decision)
         outcome = next(coming) if decision.intent_id else done.outcome
         return done.model_copy(update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"})
 
