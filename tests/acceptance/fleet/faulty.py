@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -103,10 +104,15 @@ class MortalWaitingNode(MortalNode):
 
 def arm(**_: Any) -> None:
     """Put the points into the application, before it forks."""
-    reaper = Reaper(Path(os.environ[FOLDER]))
-    _arm_heartbeat_workers(reaper)
-    _arm_model_workers(reaper)
-    _arm_publishing(reaper)
+    try:
+        reaper = Reaper(Path(os.environ[FOLDER]))
+        _arm_heartbeat_workers(reaper)
+        _arm_model_workers(reaper)
+        _arm_publishing(reaper)
+    except Exception:  # noqa: BLE001
+        # Celery only logs what a receiver of a signal raises, and a worker without its points would let every test pass.
+        traceback.print_exc()
+        os._exit(1)
 
 
 def _arm_heartbeat_workers(reaper: Reaper) -> None:
@@ -134,10 +140,10 @@ def _arm_heartbeat_workers(reaper: Reaper) -> None:
 def _arm_model_workers(reaper: Reaper) -> None:
     from apps.heartbeats.services import call_results, calls
 
-    _before(calls, "_leased", lambda args: setattr(reaper, "together", len(args[0])))
+    _before(calls, "_lease", lambda args: setattr(reaper, "together", len(args[0])))
     _after(
         calls,
-        "_leased",
+        "_lease",
         lambda _, leased: [reaper.pass_by("call is taken", call.agent_id) for call in leased],
     )
     store_results, advance_message = calls.store_results, call_results.advance_message
