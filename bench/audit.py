@@ -50,7 +50,7 @@ CHECKS: Sequence[Check] = (
         name="calls still open",
         fault=Fault.LOST,
         statement="""
-SELECT count(*) FROM heartbeats_externalcall WHERE heartbeat_id IS NOT NULL AND status IN ('pending', 'running')
+SELECT count(*) FROM calls_externalcall WHERE heartbeat_id IS NOT NULL AND status IN ('pending', 'running')
 """,
     ),
     Check(
@@ -65,9 +65,9 @@ SELECT count(*) FROM heartbeats_heartbeat h WHERE h.status = 'done' AND NOT EXIS
         name="calls that were not charged",
         fault=Fault.LOST,
         statement="""
-SELECT count(*) FROM heartbeats_externalcall c JOIN heartbeats_heartbeat h ON h.id = c.heartbeat_id
+SELECT count(*) FROM calls_externalcall c JOIN heartbeats_heartbeat h ON h.id = c.heartbeat_id
 WHERE h.status = 'done' AND c.status = 'complete'
-    AND NOT EXISTS (SELECT FROM heartbeats_ledgerentry l WHERE l.call_id = c.id)
+    AND NOT EXISTS (SELECT FROM calls_ledgerentry l WHERE l.call_id = c.id)
 """,
     ),
     Check(
@@ -95,7 +95,7 @@ SELECT count(*) FROM memories_memory m WHERE m.session = 'heartbeats'
         # An attempt is charged once, with its reply. One that lost its lease may be charged as well as the one after it.
         statement="""
 SELECT count(*) FROM (
-    SELECT FROM heartbeats_ledgerentry l JOIN heartbeats_externalcall c ON c.id = l.call_id
+    SELECT FROM calls_ledgerentry l JOIN calls_externalcall c ON c.id = l.call_id
     GROUP BY c.id, c.attempts HAVING count(*) > greatest(1, c.attempts)
 ) calls
 """,
@@ -105,7 +105,7 @@ SELECT count(*) FROM (
         fault=Fault.DOUBLED,
         statement="""
 SELECT count(*) FROM (
-    SELECT FROM heartbeats_heartbeat h JOIN heartbeats_externalcall c ON c.heartbeat_id = h.id
+    SELECT FROM heartbeats_heartbeat h JOIN calls_externalcall c ON c.heartbeat_id = h.id
     WHERE h.status = 'done' GROUP BY h.id, h.turns HAVING count(*) <> h.turns
 ) beats
 """,
@@ -134,14 +134,14 @@ WHERE beat.energy_end <> beat.energy_start - beat.cost
 SELECT count(*) FROM agents_agent a
 LEFT JOIN LATERAL (
     SELECT coalesce(sum(u.beats), 0) AS beats, coalesce(sum(u.calls), 0) AS calls, coalesce(sum(u.tokens), 0) AS tokens
-    FROM heartbeats_dailyusage u WHERE u.agent_id = a.id
+    FROM calls_dailyusage u WHERE u.agent_id = a.id
 ) used ON true
 LEFT JOIN LATERAL (
     SELECT count(*) AS beats FROM heartbeats_heartbeat h WHERE h.agent_id = a.id AND h.status IN ('done', 'failed')
 ) had ON true
 LEFT JOIN LATERAL (
     SELECT count(*) AS calls, coalesce(sum(l.input_tokens + l.output_tokens), 0) AS tokens
-    FROM heartbeats_ledgerentry l WHERE l.agent_id = a.id
+    FROM calls_ledgerentry l WHERE l.agent_id = a.id
 ) charged ON true
 WHERE used.beats <> had.beats OR used.calls <> charged.calls OR used.tokens <> charged.tokens
 """,

@@ -15,7 +15,7 @@ import psycopg
 
 # Names the broker to the process, which publishes the calls.
 import workers.app  # noqa: F401
-from apps.heartbeats.services.schedule import execute_message
+from apps.calls.services.leased_calls import execute_message
 from apps.queues import publish_batched
 from bench.database import superuser
 from bench.fleet import AGAIN_EVERY_S, one, start_parts
@@ -30,23 +30,23 @@ _SAMPLED_EVERY_S = 0.1
 _GIVE_UP_AFTER_S = 120.0
 
 _DUE_NOW = "UPDATE heartbeats_heartbeatschedule SET next_due_at = now() WHERE state = 'idle'"
-_AGENTS_ASKING = "SELECT count(DISTINCT agent_id) FROM heartbeats_externalcall WHERE status = 'pending'"
+_AGENTS_ASKING = "SELECT count(DISTINCT agent_id) FROM calls_externalcall WHERE status = 'pending'"
 # Whatever columns a call has, its copy has them too.
 _COPY = """
-INSERT INTO heartbeats_externalcall
-SELECT copy.* FROM heartbeats_externalcall original CROSS JOIN generate_series(1, %(copies)s) AS number
+INSERT INTO calls_externalcall
+SELECT copy.* FROM calls_externalcall original CROSS JOIN generate_series(1, %(copies)s) AS number
 CROSS JOIN LATERAL jsonb_populate_record(
-    NULL::heartbeats_externalcall, to_jsonb(original) || jsonb_build_object('id', md5(original.id::text || number)::uuid)
+    NULL::calls_externalcall, to_jsonb(original) || jsonb_build_object('id', md5(original.id::text || number)::uuid)
 ) copy
 WHERE original.status = 'pending'
 """
-_PENDING = "SELECT id, tenant_id FROM heartbeats_externalcall WHERE status = 'pending' ORDER BY id LIMIT %s"
-_DROP_REST = "DELETE FROM heartbeats_externalcall WHERE status = 'pending' AND NOT id = ANY(%s)"
-_OPEN = "SELECT count(*) FROM heartbeats_externalcall WHERE status IN ('pending', 'running')"
+_PENDING = "SELECT id, tenant_id FROM calls_externalcall WHERE status = 'pending' ORDER BY id LIMIT %s"
+_DROP_REST = "DELETE FROM calls_externalcall WHERE status = 'pending' AND NOT id = ANY(%s)"
+_OPEN = "SELECT count(*) FROM calls_externalcall WHERE status IN ('pending', 'running')"
 _RESULT = """
 SELECT count(*) FILTER (WHERE status = 'complete'), count(*) FILTER (WHERE status = 'failed'),
     extract(epoch FROM max(ended_at) - min(started_at))::float8, max(error)
-FROM heartbeats_externalcall WHERE started_at IS NOT NULL
+FROM calls_externalcall WHERE started_at IS NOT NULL
 """
 _CONNECTIONS = """
 SELECT count(*) FROM pg_stat_activity WHERE application_name = 'arbor model' AND backend_type = 'client backend'

@@ -125,6 +125,7 @@ INSTALLED_APPS = [
     "apps.memories",
     "apps.goals",
     "apps.selves",
+    "apps.calls",
     "apps.heartbeats",
     "apps.contacts",
 ]

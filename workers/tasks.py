@@ -13,11 +13,11 @@ from apps.contacts.services.chat_sweep import tend_chats
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.heartbeats.services.calls import execute_call, execute_calls
-from apps.heartbeats.services.consolidation import consolidate, maintain_episodes
-from apps.heartbeats.services.maintenance_prompts import empty_prompts
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import dispatch
+from apps.maintenance.services.consolidation import consolidate, maintain_episodes
+from apps.maintenance.services.prompts import empty_prompts
 from apps.memories.services.clusters.job import maintain_clusters
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
@@ -89,7 +89,7 @@ def sweep() -> object:
 @app.task(name=Task.ANSWER.value, bind=True)
 def answer(self: CeleryTask[Any, Any], *, turn_id: str) -> None:
     """Answer a turn of a conversation."""
-    answer_turn(turn_id=UUID(turn_id), tenant_id=tenant_of(self))
+    answer_turn(turn_id=UUID(turn_id), tenant_id=tenant_of(self), execute=execute_call)
 
 
 @app.task(name=Task.CLOSE_CONVERSATIONS.value, acks_late=True)

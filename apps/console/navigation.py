@@ -104,9 +104,9 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
             "title": "Work",
             "items": [
                 _item("Heartbeat schedules", "schedule", "heartbeats_heartbeatschedule_changelist"),
-                _item("Model calls", "forum", "heartbeats_externalcall_changelist"),
-                _item("Ledger entries", "payments", "heartbeats_ledgerentry_changelist"),
-                _item("Daily usage", "speed", "heartbeats_dailyusage_changelist"),
+                _item("Model calls", "forum", "calls_externalcall_changelist"),
+                _item("Ledger entries", "payments", "calls_ledgerentry_changelist"),
+                _item("Daily usage", "speed", "calls_dailyusage_changelist"),
                 _item("Policies", "tune", "agents_agentpolicy_changelist"),
                 _item("Processes", "dns", "heartbeats_process_changelist", _in_tenant_or_above),
             ],

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
-from apps.heartbeats.services.usage import is_raised, resume_halted_agents
+from apps.fleet.daily_limits import is_raised, resume_halted_agents
 from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
 from apps.tenants.scope import OPS
 from apps.tenants.services import add_member, create_tenant, set_status, tenant_by_slug

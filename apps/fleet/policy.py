@@ -15,7 +15,7 @@ from apps.agents.models import AgentPolicy
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.services.usage import is_raised, resume_halted_agents
+from apps.fleet.daily_limits import is_raised, resume_halted_agents
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.budgets import BudgetKind

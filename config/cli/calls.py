@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from apps.heartbeats.services.failed_maintenance_calls import failed_errands, retry_failed_maintenance_calls
+from apps.maintenance.services.failed_calls import failed_errands, retry_failed_maintenance_calls
 from apps.tenants.scope import tenant_transaction
 from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output

@@ -11,12 +11,13 @@ import pytest
 from apps import providers
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.templates import add_template
+from apps.calls.models import ExternalCall, LedgerEntry
 from apps.fleet.contact import message_agent
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.goals.models import Goal
 from apps.goals.services.backlogs import lock_backlog, save_backlog
-from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant

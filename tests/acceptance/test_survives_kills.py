@@ -128,7 +128,7 @@ GROUP BY n.heartbeat_id, n.goal_id, n.text HAVING count(*) > 1
 CALLS = """
 SELECT a.name, h.number, h.turns, count(DISTINCT c.id), count(l.id), count(DISTINCT l.call_id)
 FROM heartbeats_heartbeat h JOIN agents_agent a ON a.id = h.agent_id
-LEFT JOIN heartbeats_externalcall c ON c.heartbeat_id = h.id LEFT JOIN heartbeats_ledgerentry l ON l.call_id = c.id
+LEFT JOIN calls_externalcall c ON c.heartbeat_id = h.id LEFT JOIN calls_ledgerentry l ON l.call_id = c.id
 WHERE h.status = 'done' GROUP BY a.name, h.number, h.turns
 HAVING count(DISTINCT c.id) <> h.turns OR count(l.id) <> h.turns OR count(DISTINCT l.call_id) <> h.turns
 """

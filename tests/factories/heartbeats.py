@@ -10,14 +10,11 @@ import factory
 from django.utils import timezone
 from factory.django import DjangoModelFactory
 
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.heartbeats.models import (
-    CallStatus,
-    DailyUsage,
-    ExternalCall,
     Heartbeat,
     HeartbeatSchedule,
     HeartbeatStatus,
-    LedgerEntry,
     Percept,
     PerceptKind,
     Process,
@@ -106,8 +103,11 @@ class ExternalCallFactory(TenantRowFactory):
     class Meta:
         model = ExternalCall
 
+    class Params:
+        heartbeat = factory.SubFactory(HeartbeatFactory)
+
     agent = factory.SelfAttribute("heartbeat.agent")
-    heartbeat = factory.SubFactory(HeartbeatFactory)
+    heartbeat_id = factory.SelfAttribute("heartbeat.id")
     purpose = "think"
     status = CallStatus.COMPLETE
     model = "openai/gpt-5-mini"

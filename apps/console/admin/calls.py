@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
+from apps.calls.models import ExternalCall, LedgerEntry
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
 from apps.console.pages.call import CallPage, read_call_page
-from apps.heartbeats.models import ExternalCall, LedgerEntry
 
 
 @admin.register(ExternalCall)

@@ -6,9 +6,9 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from apps.calls.models import DailyUsage
 from apps.console import cells
 from apps.console.listing import AgentRowsAdmin
-from apps.heartbeats.models import DailyUsage
 
 
 @admin.register(DailyUsage)

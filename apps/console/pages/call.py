@@ -8,9 +8,9 @@ from typing import Any
 
 from django.utils.safestring import SafeString
 
+from apps.calls.models import ExternalCall, LedgerEntry
 from apps.console import cells
 from apps.console.stored import dicts_in, pretty, text_of
-from apps.heartbeats.models import ExternalCall, LedgerEntry
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.questions import sections_of

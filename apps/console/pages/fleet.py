@@ -14,17 +14,10 @@ from django.db.models import Count, Min, QuerySet, Sum
 from django.utils import timezone
 
 from apps.agents.models import Agent
+from apps.calls.models import DailyUsage, LedgerEntry
 from apps.console.hours import Hour, draw_hours
 from apps.contacts.services.figures import OutboxFigures, outbox_figures
-from apps.heartbeats.models import (
-    DUE_AT,
-    DailyUsage,
-    Heartbeat,
-    HeartbeatSchedule,
-    HeartbeatStatus,
-    LedgerEntry,
-    Process,
-)
+from apps.heartbeats.models import DUE_AT, Heartbeat, HeartbeatSchedule, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.providers import default_model
 from arbor.agents.lifecycle import AgentStatus

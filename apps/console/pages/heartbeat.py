@@ -8,13 +8,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from apps.calls.models import ExternalCall, LedgerEntry
 from apps.console.nodes import NamedNode, find_nodes, id_in
 from apps.console.pages.call import Call, read_call
 from apps.console.pages.trace import Stage, draw_walk, read_stages
 from apps.console.pictures.pipeline import Picture
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.goals.models import Goal
-from apps.heartbeats.models import ExternalCall, Heartbeat, LedgerEntry
+from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.trace import steps_of
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.decision import Verdict

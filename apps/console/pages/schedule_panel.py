@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.agents.models import AgentPolicy
-from apps.heartbeats.models import DailyUsage
+from apps.calls.models import DailyUsage
 
 
 @dataclass(frozen=True, kw_only=True)

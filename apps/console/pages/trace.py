@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import zip_longest
 
+from apps.calls.models import ExternalCall
 from apps.console.cells import span
 from apps.console.pictures.pipeline import Passage, Picture, draw_pipeline
-from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.trace import Step
 from arbor.pipeline.graph import heartbeat_text
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 from uuid import UUID
 
 import structlog
@@ -18,14 +19,12 @@ from django.db.models.functions import Now
 
 from apps.agents.models import Agent, AgentState
 from apps.agents.services.profile import agent_by_id
+from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
+from apps.calls.services.usage import day_of
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_finalize import store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
 from apps.contacts.services.chat_timer import beat_at_once, rest_timer, resume_timer
-from apps.heartbeats.services.calls import execute_call
-from apps.heartbeats.services.maintenance_calls import MaintenanceCall, write_maintenance_call
-from apps.heartbeats.services.purposes import subject_of_turn
-from apps.heartbeats.services.usage import day_of
 from apps.memories.services.store.appraisal import word_lists
 from apps.queues import Message, Task, enqueue
 from apps.tenants.models import TenantStatus
@@ -40,6 +39,12 @@ from arbor.memory.content import check_line
 log = structlog.get_logger(__name__)
 
 PERSON_LENGTH = 200
+
+
+class Execute(Protocol):
+    """Executes an external call in this process, and returns whether its result counted."""
+
+    def __call__(self, *, call_id: UUID, tenant_id: UUID) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,14 +126,14 @@ def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
     return turn
 
 
-def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
+def say(*, tenant_id: UUID, session_id: UUID, text: str, execute: Execute) -> ChatMessage:
     """Store a person's turn and answer it in this process; return the agent's turn, whose `error` is set without an answer.
 
     No transaction is open while the model is asked, so none may be open now. Raises as `hear` does.
     """
     with tenant_transaction(tenant_id):
         turn = hear(session_id=session_id, text=text, tell=False)
-    answer_turn(tenant_id=tenant_id, turn_id=turn.id)
+    answer_turn(tenant_id=tenant_id, turn_id=turn.id, execute=execute)
     with tenant_transaction(tenant_id):
         answer = answer_to(turn)
     if answer is None:
@@ -138,7 +143,7 @@ def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
     return answer
 
 
-def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
+def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: Execute) -> bool:
     """Prepare a turn's prompt, ask the model, and store the reply; False when the turn is answered, or being answered.
 
     An error before the model is asked leaves a turn that says so; so does a used-up daily budget, where an answer
@@ -174,7 +179,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
             turn.save(update_fields=["detail"])
         written = write_maintenance_call(
             agent_id=turn.session.agent_id,
-            errand=MaintenanceCall(
+            call=MaintenanceCall(
                 subject=subject_of_turn(
                     turn.session_id, turn_id, recalled=prepared.recalled, models_left=prepared.models_left
                 ),
@@ -183,7 +188,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
                 sections=prepared.sections,
             ),
         )
-    return written is not None and _ask_until_answered(written[0], tenant_id, turn_id)
+    return written is not None and _ask_until_answered(written[0], tenant_id, turn_id, execute)
 
 
 @transaction.atomic
@@ -263,9 +268,9 @@ def _waits(turn_id: UUID) -> bool:
     return waiting is not None and waiting.id == turn_id
 
 
-def _ask_until_answered(call_id: UUID, tenant_id: UUID, turn_id: UUID) -> bool:
+def _ask_until_answered(call_id: UUID, tenant_id: UUID, turn_id: UUID, execute: Execute) -> bool:
     """Execute the call and its retries; False if another process answers."""
-    while execute_call(call_id=call_id, tenant_id=tenant_id):
+    while execute(call_id=call_id, tenant_id=tenant_id):
         with tenant_transaction(tenant_id):
             if not _waits(turn_id):
                 return True

@@ -8,10 +8,10 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.agents.models import Agent
+from apps.calls.models import CallStatus, ExternalCall
+from apps.calls.services.maintenance_calls import subject_key
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_message, end_session, give_up_waiting, waiting_turn
-from apps.heartbeats.models import CallStatus, ExternalCall
-from apps.heartbeats.services.purposes import subject_key
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.queues import enqueue
 from apps.tenants.scope import tenant_transaction

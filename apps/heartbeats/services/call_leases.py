@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 
+from apps.calls.services.leased_calls import LeasedCall
 from apps.tenants.encoding import from_json
 from apps.tenants.packing import unpack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.heartbeat.questions import request_of
-from arbor.models.ports import ModelRequest
 
 #: Time to store a reply after the model's deadline; a summary is embedded first.
 _STORING = timedelta(seconds=10)
@@ -28,7 +26,7 @@ RENEWED_AFTER_S = 5.0
 # before calls, both in the order of ids, as the runner of heartbeats locks them.
 _LEASE = """
 WITH pending AS MATERIALIZED (
-    SELECT c.id, c.agent_id, h.epoch FROM heartbeats_externalcall c
+    SELECT c.id, c.agent_id, h.epoch FROM calls_externalcall c
     LEFT JOIN heartbeats_heartbeat h ON h.tenant_id = c.tenant_id AND h.id = c.heartbeat_id
     WHERE c.tenant_id = %(tenant)s AND c.id = ANY(%(calls)s::uuid[]) AND {pending}
 ), short AS MATERIALIZED (
@@ -37,12 +35,12 @@ WITH pending AS MATERIALIZED (
     WHERE s.tenant_id = %(tenant)s AND s.state = 'running' AND s.lease_until < now() + %(enough)s::interval
     ORDER BY s.agent_id FOR UPDATE OF s
 ), locked AS MATERIALIZED (
-    SELECT c.id FROM heartbeats_externalcall c
+    SELECT c.id FROM calls_externalcall c
     WHERE c.tenant_id = %(tenant)s AND c.id IN (SELECT id FROM pending) AND {pending}
         AND (SELECT count(*) FROM short) >= 0
     ORDER BY c.id FOR UPDATE
 ), leased AS (
-    UPDATE heartbeats_externalcall c
+    UPDATE calls_externalcall c
     SET status = 'running', attempts = c.attempts + {new}, started_at = now(),
         lease_until = now() + CASE subject_key WHEN '' THEN %(lease)s::interval ELSE %(errand_lease)s::interval END
     FROM locked WHERE c.tenant_id = %(tenant)s AND c.id = locked.id
@@ -59,24 +57,6 @@ _LEASE_PENDING = _LEASE.format(
     columns="id, agent_id, model, request, attempts, subject, failures",
 )
 _RENEW = _LEASE.format(pending="c.status = 'running' AND c.attempts = %(attempt)s::int", new=0, columns="id")
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeasedCall:
-    """A call leased by this worker; `attempt` is its fencing token."""
-
-    call_id: UUID
-    tenant_id: UUID
-    agent_id: UUID
-    model: str
-    request: ModelRequest
-    attempt: int
-    #: The subject of a maintenance call; empty for the call of a heartbeat.
-    subject: dict[str, Any]
-    #: Failed tries of a maintenance call so far.
-    failures: int
-    #: When it was leased, by the monotonic clock.
-    leased_at: float = field(default_factory=time.monotonic)
 
 
 def lease_calls(call_ids: Sequence[UUID], *, tenant_id: UUID) -> list[LeasedCall]:

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import structlog
 
-from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.call_leases import LeasedCall
-from apps.heartbeats.services.ledger import (
+from apps.calls.models import CallStatus
+from apps.calls.services.leased_calls import LeasedCall
+from apps.calls.services.ledger import (
     CHARGE,
     Charge,
     charges_json,
@@ -34,10 +34,10 @@ WITH result AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(results)s::json) AS result (call uuid, attempt int, status text, reply text, error text,
         error_kind text)
 ), locked AS MATERIALIZED (
-    SELECT c.id FROM heartbeats_externalcall c JOIN result ON result.call = c.id AND result.attempt = c.attempts
+    SELECT c.id FROM calls_externalcall c JOIN result ON result.call = c.id AND result.attempt = c.attempts
     WHERE c.tenant_id = %(tenant)s AND c.status = 'running' ORDER BY c.id FOR UPDATE OF c
 ), ended AS (
-    UPDATE heartbeats_externalcall c SET status = result.status, reply = result.reply, error = result.error,
+    UPDATE calls_externalcall c SET status = result.status, reply = result.reply, error = result.error,
         error_kind = result.error_kind, ended_at = now(), lease_until = NULL
     FROM locked JOIN result ON result.call = locked.id
     WHERE c.tenant_id = %(tenant)s AND c.id = locked.id

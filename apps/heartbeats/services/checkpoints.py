@@ -10,10 +10,10 @@ from typing import Any
 import structlog
 from django.conf import settings
 
+from apps.calls.services.leased_calls import execute_message
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.questions import packed_question
-from apps.heartbeats.services.schedule import execute_message
 from apps.heartbeats.services.trace import step_json
 from apps.queues import enqueue
 from apps.tenants.encoding import to_json
@@ -64,7 +64,7 @@ beats AS MATERIALIZED (
 """  # noqa: S608 (our own names)
 _SUSPEND = f"""
 WITH {_ROWS}, asked AS (
-    INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,
+    INSERT INTO calls_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections,
         reply, error, error_kind, attempts, requested_at)
     SELECT %(tenant)s, c.id, c.agent_id, c.heartbeat_id, c.purpose, 'pending', c.model, c.request, c.sections, '', '', '',
         0, now()
@@ -82,10 +82,10 @@ SELECT (SELECT count(*) FROM inserted) + (SELECT count(*) FROM updated), (SELECT
 # off if the agent is no longer active.
 _FINISH = f"""
 WITH {_ROWS}, counted AS (
-    INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, beats)
+    INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day, beats)
     SELECT %(tenant)s, u.id, u.agent_id, (now() AT TIME ZONE 'UTC')::date, 1
     FROM unnest(%(usage)s::uuid[], %(ran)s::uuid[]) AS u (id, agent_id) ORDER BY u.agent_id
-    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET beats = heartbeats_dailyusage.beats + 1
+    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET beats = calls_dailyusage.beats + 1
 ), released AS (
     UPDATE heartbeats_heartbeatschedule s SET attempts = 0, lease_until = NULL, slot_at = NULL, last_error = f.error,
         state = CASE WHEN a.status = 'active' THEN 'idle' ELSE 'off' END,

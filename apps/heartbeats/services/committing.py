@@ -14,13 +14,13 @@ import structlog
 from apps.agents.services.dormancy import make_dormant
 from apps.agents.services.state import packed_memory, write_states
 from apps.audit.models import AuditAction, AuditEvent
+from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.links import link_memories
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import LeasedHeartbeat
-from apps.heartbeats.services.usage import write_levels
 from apps.memories.services.recall.activation import note_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
 from apps.memories.services.store.provenance import Tie, draw_ties

@@ -13,11 +13,11 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
+from apps.calls.models import ExternalCall
 from apps.contacts.services.talked import who_talked
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
-from apps.heartbeats.models import ExternalCall
 from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.heartbeats.services.questions import asked_before

@@ -10,17 +10,11 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models.functions import Now
 
-from apps.heartbeats.models import (
-    CallStatus,
-    ExternalCall,
-    Heartbeat,
-    HeartbeatSchedule,
-    HeartbeatStatus,
-    ScheduleState,
-)
+from apps.calls.models import CallStatus, ExternalCall
+from apps.calls.services.leased_calls import execute_message
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus, ScheduleState
 from apps.heartbeats.services.checkpoints import end_unknown, waiting_lease
 from apps.heartbeats.services.members import Due, LastCall, Lease, LeasedAgent, LeasedHeartbeat, OpenHeartbeat
-from apps.heartbeats.services.schedule import execute_message
 from apps.queues import enqueue
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
@@ -43,7 +37,7 @@ SELECT a.id, a.name, a.status, a.pipeline, h.id, h.status, h.epoch, h.step, h.sl
 FROM agents_agent a LEFT JOIN heartbeats_heartbeat h
     ON h.tenant_id = a.tenant_id AND h.agent_id = a.id AND h.status IN ('running', 'waiting')
 LEFT JOIN LATERAL (
-    SELECT id, status, reply, error, error_kind FROM heartbeats_externalcall
+    SELECT id, status, reply, error, error_kind FROM calls_externalcall
     WHERE tenant_id = %(tenant)s AND heartbeat_id = h.id ORDER BY requested_at DESC LIMIT 1
 ) c ON true
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.calls.services.usage import budget_status
 from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.leases import resolve
 from apps.heartbeats.services.members import Due, LeasedHeartbeat
@@ -26,7 +27,6 @@ from apps.heartbeats.services.recent_activity import (
 )
 from apps.heartbeats.services.schedule import JITTER
 from apps.heartbeats.services.situation import load_situations
-from apps.heartbeats.services.usage import budget_status
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import word_lists
 from apps.providers import default_model

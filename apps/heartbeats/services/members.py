@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from apps.heartbeats.models import CallStatus
+from apps.calls.models import CallStatus
 from arbor.heartbeat.needs import CallResult
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import Beat

@@ -17,7 +17,7 @@ _ASKED = """
 SELECT asked.request, asked.sections, asked.reply
 FROM unnest(%(beats)s::uuid[], %(calls)s::uuid[]) WITH ORDINALITY AS r (beat, call, place)
 CROSS JOIN LATERAL (
-    SELECT request, sections, reply FROM heartbeats_externalcall
+    SELECT request, sections, reply FROM calls_externalcall
     WHERE tenant_id = %(tenant)s AND heartbeat_id = r.beat AND purpose = %(purpose)s
         AND (r.call IS NULL OR id = r.call)
     ORDER BY requested_at LIMIT 1

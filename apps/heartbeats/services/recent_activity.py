@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from apps.calls.services.usage import Limits
 from arbor.goals.injection import EXHAUSTED_BEATS
 from arbor.heartbeat.failure_modes import (
     BEATS_WATCHED,
@@ -46,7 +46,7 @@ RECENT_ACTIVITY = """
         'tenant', CASE WHEN num_nonnulls(t.daily_beats, t.daily_tokens, t.daily_usd) > 0 THEN json_build_object(
             'daily_beats', t.daily_beats, 'daily_tokens', t.daily_tokens, 'daily_usd', t.daily_usd::text) END,
         'used', (SELECT to_json(u) FROM (
-            SELECT beats, tokens, cost_usd::text AS usd, level FROM heartbeats_dailyusage
+            SELECT beats, tokens, cost_usd::text AS usd, level FROM calls_dailyusage
             WHERE tenant_id = a.tenant_id AND agent_id = a.id AND day = (now() AT TIME ZONE 'UTC')::date) u),
         'idle_beats', s.idle_beats, 'nops', s.nops, 'reached_out_at', s.last_reach_out_at,
         'reached_out', (SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage WHERE tenant_id = a.tenant_id AND agent_id = a.id
@@ -89,14 +89,6 @@ def recent_activity_values() -> dict[str, Any]:
         "pulse_narrative": _NARRATIVE,
         "pulse_watched": BEATS_WATCHED,
     }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Daily limits of an agent and its tenant; `of_tenant` is None for a tenant without limits."""
-
-    own: Amounts
-    of_tenant: Amounts | None
 
 
 def presence_of(pulse: Mapping[str, Any], *, last_contact: datetime | None, now: datetime) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connections
 
+from apps.calls.models import CallStatus, ExternalCall
 from apps.contacts.services.limits import seen_refusals
-from apps.heartbeats.models import CallStatus, ExternalCall, Heartbeat
+from apps.heartbeats.models import Heartbeat
 from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound

@@ -61,7 +61,7 @@ UPDATE heartbeats_heartbeatschedule s
 SET state = 'queued', epoch = s.epoch + 1, lease_until = now() + %(lease)s * interval '1 second',
     attempts = s.attempts + (s.state = 'running' AND NOT EXISTS (
         SELECT FROM heartbeats_heartbeat h
-        JOIN heartbeats_externalcall c ON c.tenant_id = h.tenant_id AND c.heartbeat_id = h.id
+        JOIN calls_externalcall c ON c.tenant_id = h.tenant_id AND c.heartbeat_id = h.id
         WHERE h.tenant_id = s.tenant_id AND h.agent_id = s.agent_id AND h.status = 'waiting'
             AND c.status IN ('pending', 'running')
     ))::int
@@ -142,16 +142,6 @@ def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, l
         shown=f"agent={name} ({agent_id}) epoch={epoch}",
         # It may be the reason that its worker died.
         alone=lost,
-    )
-
-
-def execute_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
-    """Return the message to execute a call."""
-    return Message(
-        task=Task.EXECUTE_CALL,
-        tenant_id=tenant_id,
-        arguments={"call_id": str(call_id)},
-        shown=f"agent={agent_name} call={call_id}",
     )
 
 

@@ -46,7 +46,7 @@ SELECT notice ->> 'kind', count(*) FROM (
     SELECT notices FROM agents_agentstate WHERE NOT (notices = '[]'::jsonb) LIMIT %s
 ) state, jsonb_array_elements(state.notices) notice WHERE jsonb_typeof(notice) = 'object' GROUP BY 1
 """
-_CALLS = "SELECT count(*) FROM heartbeats_externalcall WHERE status = 'pending'"
+_CALLS = "SELECT count(*) FROM calls_externalcall WHERE status = 'pending'"
 
 
 @dataclass(frozen=True, kw_only=True)

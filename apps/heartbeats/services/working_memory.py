@@ -37,7 +37,7 @@ SELECT h.started_at, h.mode, h.reasoning, h.actions,
         WHERE p.tenant_id = h.tenant_id AND p.agent_id = h.agent_id AND p.heartbeat_id = h.id AND p.kind = 'user_message'
     ),
     ARRAY(
-        SELECT c.reply FROM heartbeats_externalcall c
+        SELECT c.reply FROM calls_externalcall c
         WHERE c.tenant_id = h.tenant_id AND c.heartbeat_id = h.id AND c.purpose = 'think' AND c.status = 'complete'
         ORDER BY c.requested_at
     )

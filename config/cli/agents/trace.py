@@ -14,7 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus, LedgerEntry
+from apps.calls.models import ExternalCall, LedgerEntry
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.trace import Step, steps_of
 from arbor.heartbeat.decision import Verdict
 from arbor.models.handles import Provider

@@ -13,6 +13,7 @@ from rich.markup import escape
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import Ended, end_session, open_session, say
 from apps.contacts.services.chat_history import history
+from apps.heartbeats.services.calls import execute_call
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
@@ -99,7 +100,7 @@ def _asked() -> str | None:
 
 
 def _answered(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
-    return say(tenant_id=agent.tenant_id, session_id=session_id, text=text)
+    return say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
 
 
 def _end(agent: ChosenAgent, session_id: Any) -> Ended:

@@ -35,25 +35,25 @@ LAST = "(SELECT id FROM heartbeats_heartbeat ORDER BY number DESC LIMIT 1)"
 FAULTS = {
     "agents not idle": "UPDATE heartbeats_heartbeatschedule SET state = 'running'",
     "heartbeats still open": f"UPDATE heartbeats_heartbeat SET status = 'waiting' WHERE id = {LAST}",
-    "calls still open": "UPDATE heartbeats_externalcall SET status = 'running'",
+    "calls still open": "UPDATE calls_externalcall SET status = 'running'",
     "heartbeats without a memory of themselves": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST}",
-    "calls that were not charged": "DELETE FROM heartbeats_ledgerentry",
+    "calls that were not charged": "DELETE FROM calls_ledgerentry",
     "messages that were not written": "DELETE FROM contacts_outboxmessage",
     "heartbeats counted twice": "UPDATE agents_agentstate SET beats = beats + 1",
     "memories of no heartbeat": f"UPDATE heartbeats_heartbeat SET memory_id = NULL WHERE id = {LAST}",
     "charges doubled": """
-INSERT INTO heartbeats_ledgerentry SELECT copy.* FROM heartbeats_ledgerentry l CROSS JOIN LATERAL
+INSERT INTO calls_ledgerentry SELECT copy.* FROM calls_ledgerentry l CROSS JOIN LATERAL
     jsonb_populate_record(l, jsonb_build_object('id', gen_random_uuid(), 'latency_ms', l.latency_ms)) copy
 """,
     "turns with more than one call": """
-INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections, reply,
+INSERT INTO calls_externalcall (tenant_id, id, agent_id, heartbeat_id, purpose, status, model, request, sections, reply,
     error, error_kind, attempts, requested_at)
 SELECT tenant_id, md5(id::text)::uuid, agent_id, heartbeat_id, purpose, status, model, request, sections, reply, error,
     error_kind, attempts, requested_at
-FROM heartbeats_externalcall
+FROM calls_externalcall
 """,
     "energy that does not add up": f"UPDATE heartbeats_heartbeat SET energy_end = energy_end + 5 WHERE id = {LAST}",
-    "days of usage that do not add up": "UPDATE heartbeats_dailyusage SET tokens = tokens + 1",
+    "days of usage that do not add up": "UPDATE calls_dailyusage SET tokens = tokens + 1",
     "messages doubled": """
 INSERT INTO contacts_outboxmessage SELECT copy.* FROM contacts_outboxmessage m CROSS JOIN LATERAL
     jsonb_populate_record(m, jsonb_build_object('id', md5(m.id::text)::uuid, 'idempotency_key', m.id::text)) copy

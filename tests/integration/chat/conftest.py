@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentState
+from apps.calls.models import ExternalCall
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import open_session, say
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import ExternalCall
+from apps.heartbeats.services.calls import execute_call
 from apps.memories.services.store.remember import remember
 from apps.memories.services.store.snippets import keep_code
 from apps.selves.models import IdentityAspect, Preference
@@ -48,7 +49,9 @@ def talk(agent: Agent) -> Talk:
     """Return a way to say something to the agent and have it answered in this process."""
 
     def speak(text: str, *, person: str = PERSON) -> ChatMessage:
-        return say(tenant_id=agent.tenant_id, session_id=begin(agent, person).id, text=text)
+        return say(
+            tenant_id=agent.tenant_id, session_id=begin(agent, person).id, text=text, execute=execute_call
+        )
 
     return speak
 

@@ -12,11 +12,12 @@ from django.db import connections
 from django.db.models import F
 
 from apps.agents.models import Agent, AgentState
+from apps.calls.models import ExternalCall
 from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.contacts.services.chat_sweep import LONGEST_WAIT, tend_chats
-from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.schedule import _CLAIM_DUE
 from apps.heartbeats.services.status import fleet_status
 from apps.heartbeats.services.thoughts import thoughts_of

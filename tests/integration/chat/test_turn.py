@@ -10,11 +10,13 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.calls.models import CallStatus, DailyUsage, LedgerEntry
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat import answer_turn, hear, say
-from apps.heartbeats.models import CallStatus, DailyUsage, HeartbeatSchedule, LedgerEntry
-from apps.heartbeats.services.failed_maintenance_calls import failed_errands
-from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
+from apps.heartbeats.models import HeartbeatSchedule
+from apps.heartbeats.services.calls import execute_call
+from apps.maintenance.services.failed_calls import failed_errands
+from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.memories.models import CodeSnippet, Memory
 from apps.queues import Task
 from apps.selves.models import Boundary
@@ -128,7 +130,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_twice_and_no_more(
 
 
 def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
-    agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted("{}", ModelUnavailable("busy"), "{}", answering("Here."))
     with tenant_transaction(agent.tenant_id):
@@ -139,10 +141,8 @@ def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
     def killed(**_: Any) -> bool:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr("apps.contacts.services.chat.execute_call", killed)
-        with pytest.raises(KeyboardInterrupt):
-            say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Are you there?")
+    with pytest.raises(KeyboardInterrupt):
+        say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Are you there?", execute=killed)
     assert fleet.messages == []
     let_pass(agent, timedelta(minutes=10))
     recover_maintenance_calls()
@@ -343,7 +343,7 @@ def test_a_fault_before_the_model_is_asked_is_said(agent: Agent, monkeypatch: py
 
     monkeypatch.setattr("apps.contacts.services.chat.prepare", broken)
 
-    answer = say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Hello?")
+    answer = say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Hello?", execute=execute_call)
 
     assert answer.error == "ValueError: the character cannot be read"
 
@@ -353,7 +353,7 @@ def test_another_tenants_conversation_is_not_there(agent: Agent, other_tenant: T
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
         hear(session_id=session.id, text="Hello?")
-    assert not answer_turn(tenant_id=other_tenant.id, turn_id=UUID(int=1))
+    assert not answer_turn(tenant_id=other_tenant.id, turn_id=UUID(int=1), execute=execute_call)
 
 
 def test_the_reflex_model_needs_no_more_than_the_request() -> None:

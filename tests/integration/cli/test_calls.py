@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apps.agents.models import Agent
-from apps.heartbeats.models import CallStatus, ExternalCall
+from apps.calls.models import CallStatus, ExternalCall
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory

@@ -12,9 +12,11 @@ from django.urls import reverse
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
+from apps.calls.models import ExternalCall
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_turn
-from apps.heartbeats.models import ExternalCall, HeartbeatSchedule
+from apps.heartbeats.models import HeartbeatSchedule
+from apps.heartbeats.services.calls import execute_call
 from apps.queues import Message, Task, captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
@@ -46,7 +48,7 @@ def page_of(agent: Agent) -> str:
 def answer(agent: Agent, messages: list[Message]) -> None:
     (message,) = messages
     assert message.task is Task.ANSWER
-    answer_turn(tenant_id=agent.tenant_id, turn_id=UUID(message.arguments["turn_id"]))
+    answer_turn(tenant_id=agent.tenant_id, turn_id=UUID(message.arguments["turn_id"]), execute=execute_call)
 
 
 def test_an_operator_says_something_and_sees_the_answer_once_a_worker_made_it(

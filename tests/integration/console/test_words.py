@@ -41,7 +41,7 @@ def test_a_link_of_the_navigation_is_called_as_the_list_it_leads_to(database: No
 def test_a_list_is_called_by_what_is_in_it(viewer: Client, world: World) -> None:
     for page, name in (
         ("memories_edge", "relation"),
-        ("heartbeats_dailyusage", "daily usage"),
+        ("calls_dailyusage", "daily usage"),
         ("memories_upkeep", "memory in upkeep"),
     ):
         text = viewer.get(reverse(f"admin:{page}_changelist")).content.decode()

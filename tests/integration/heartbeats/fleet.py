@@ -36,7 +36,9 @@ class Fleet:
             lost = arguments.get("lost", False)
             return bool(advance_heartbeats(tenant_id=message.tenant_id, leases=[lease], lost=lost))
         if message.task is Task.ANSWER:
-            return answer_turn(turn_id=UUID(arguments["turn_id"]), tenant_id=message.tenant_id)
+            return answer_turn(
+                turn_id=UUID(arguments["turn_id"]), tenant_id=message.tenant_id, execute=execute_call
+            )
         if message.task is Task.DELIVER:
             return deliver(message_id=UUID(arguments["message_id"]), tenant_id=message.tenant_id)
         return execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)

@@ -328,7 +328,7 @@ def deadlock() -> Exception:
     return error
 
 
-@pytest.mark.parametrize("words", ["INSERT INTO memories_memory ", "heartbeats_dailyusage", "FOR UPDATE"])
+@pytest.mark.parametrize("words", ["INSERT INTO memories_memory ", "calls_dailyusage", "FOR UPDATE"])
 def test_after_a_deadlock_each_is_walked_by_itself(words: str, together: Together, scripted: Script) -> None:
     scripted(REST, repeat=True)
     together.begin()
@@ -378,7 +378,7 @@ def test_a_connection_that_is_lost_in_a_batch_costs_nothing(together: Together, 
     together.begin()
     together.walk()
     together.answer()
-    with connections[APP].execute_wrapper(Trouble("heartbeats_dailyusage", lost)):
+    with connections[APP].execute_wrapper(Trouble("calls_dailyusage", lost)):
         together.walk()
     assert_one_done_beat_each(together)
 
@@ -390,7 +390,7 @@ def test_while_the_database_is_away_nothing_is_written_and_leases_bring_all_back
     together.begin()
     together.walk()
     together.answer()
-    trouble = Trouble("heartbeats_dailyusage", lost, most=1 + EIGHT)
+    trouble = Trouble("calls_dailyusage", lost, most=1 + EIGHT)
     with connections[APP].execute_wrapper(trouble), pytest.raises(InterfaceError):
         together.walk()
 

@@ -15,7 +15,8 @@ from django.db.models import Sum
 from django.db.models.functions import Now
 
 from apps.agents.models import Agent
-from apps.heartbeats.models import CallStatus, DailyUsage, ExternalCall, HeartbeatStatus, LedgerEntry
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services import call_leases
 from apps.heartbeats.services.calls import Submit, execute_calls
 from apps.queues import Task

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.calls.models import ExternalCall
 from apps.console.pages.call import read_call
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import ExternalCall, Heartbeat, HeartbeatStatus
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services import calls
 from apps.heartbeats.services.schedule import claim_now
 from apps.heartbeats.services.trace import steps_of

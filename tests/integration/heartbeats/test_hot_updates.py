@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.db import connections
 
-import apps.heartbeats.services.maintenance_prompts as maintenance_prompts
+import apps.maintenance.services.prompts as maintenance_prompts
 from apps.agents.models import Agent
-from apps.heartbeats.models import CallStatus, ExternalCall
+from apps.calls.models import CallStatus, ExternalCall
 from apps.heartbeats.services import schedule
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
@@ -30,11 +30,11 @@ SELECT pg_stat_get_xact_tuples_updated(%(table)s::regclass), pg_stat_get_xact_tu
             "SET lease_until = now() + interval '1 hour', attempts = 1, epoch = 7",
         ),
         (
-            "heartbeats_externalcall",
+            "calls_externalcall",
             "SET status = 'running', attempts = 1, lease_until = now(), started_at = now()",
         ),
         (
-            "heartbeats_externalcall",
+            "calls_externalcall",
             "SET status = 'complete', reply = 'Yes', lease_until = NULL, ended_at = now()",
         ),
     ],
@@ -56,7 +56,7 @@ def test_what_is_written_often_touches_no_index(
 def test_an_errand_is_found_by_its_own_status_and_lease(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         errand = ErrandFactory(agent=agent, status=CallStatus.RUNNING)
-        change("UPDATE heartbeats_externalcall SET lease_until = now() WHERE tenant_id = %(tenant)s")
+        change("UPDATE calls_externalcall SET lease_until = now() WHERE tenant_id = %(tenant)s")
         found = ExternalCall.objects.get(id=errand.id)
         assert (found.errand_status, found.errand_lease) == ("running", found.lease_until)
 
@@ -79,7 +79,7 @@ def test_a_heartbeats_call_has_no_status_of_an_errand(fleet: Fleet, agent: Agent
             f"SELECT ({maintenance_prompts._WAITING}) FROM tenants_tenant t".replace(
                 "%(kept)s", "'1 day'"
             ).replace("%(passed)s", "'{}'"),
-            "heartbeats_errand_prompts",
+            "calls_maintenance_prompts",
         ),
     ],
 )

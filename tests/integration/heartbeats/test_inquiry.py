@@ -10,7 +10,8 @@ import pytest
 
 from apps import web
 from apps.agents.models import Agent, AgentPolicy
-from apps.heartbeats.models import CallStatus, ExternalCall, HeartbeatStatus, LedgerEntry
+from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services import calls
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory

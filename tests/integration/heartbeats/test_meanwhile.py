@@ -16,6 +16,7 @@ from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, Trigger
+from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.cycles import allocate
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import claim_now
@@ -82,7 +83,7 @@ def underway(fleet: Fleet, agent: Agent, scripted: Script) -> Underway:
 def talk(agent: Agent, text: str = "How is the tide?", person: str = "cli:nora") -> str:
     """Talk to the agent; return the id of the conversation."""
     session_id = begin(agent, person).id
-    say(tenant_id=agent.tenant_id, session_id=session_id, text=text)
+    say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
     return str(session_id)
 
 

@@ -13,7 +13,8 @@ from django.core.exceptions import FieldError
 from psycopg.types.json import Jsonb
 
 from apps.agents.models import Agent
-from apps.heartbeats.models import ExternalCall, Heartbeat
+from apps.calls.models import ExternalCall
+from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services import questions
 from apps.tenants.encoding import encoded
 from apps.tenants.packing import pack
@@ -87,7 +88,7 @@ def test_what_was_asked_is_stored_byte_for_byte(
 
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get(heartbeat_id=last_of(agent).id)
-        ((stored,),) = fetch("SELECT request FROM heartbeats_externalcall WHERE id = %(id)s", id=call.id)
+        ((stored,),) = fetch("SELECT request FROM calls_externalcall WHERE id = %(id)s", id=call.id)
     assert bytes(stored) == written[0]
     assert encoded(request_of(call.request).to_json()) == encoded(model.requests[0].to_json())
     assert Situation.model_validate(last_of(agent).situation).energy_unit == last_of(agent).energy_unit != ""

@@ -15,13 +15,13 @@ from django.db import connections
 
 from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditAction, AuditEvent
+from apps.calls.models import DailyUsage, ExternalCall
+from apps.calls.services import usage
 from apps.fleet.administration import limit_tenant
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, Satisfaction
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import (
-    DailyUsage,
-    ExternalCall,
     Heartbeat,
     HeartbeatSchedule,
     HeartbeatStatus,
@@ -29,7 +29,6 @@ from apps.heartbeats.models import (
     ScheduleState,
     Trigger,
 )
-from apps.heartbeats.services import usage
 from apps.heartbeats.services.perception import perceive
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction

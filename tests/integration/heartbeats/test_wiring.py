@@ -7,10 +7,11 @@ from uuid import UUID
 
 from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditEvent
+from apps.calls.models import ExternalCall, LedgerEntry
 from apps.fleet.contact import message_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, ProgressNote
-from apps.heartbeats.models import ExternalCall, HeartbeatStatus, LedgerEntry, Percept
+from apps.heartbeats.models import HeartbeatStatus, Percept
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import (
     Memory,

@@ -13,8 +13,9 @@ from django.db import connections
 
 from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditEvent
+from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.goals.models import Goal, GoalMemoryLink, Intent, ProgressNote
-from apps.heartbeats.models import DailyUsage, ExternalCall, Heartbeat, LedgerEntry, Percept
+from apps.heartbeats.models import Heartbeat, Percept
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess

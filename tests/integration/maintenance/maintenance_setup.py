@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import F
 
 from apps.agents.models import Agent
-from apps.heartbeats.models import ExternalCall, LedgerEntry
+from apps.calls.models import ExternalCall, LedgerEntry
 from apps.memories.models import Episode, Memory, MemoryConcept, Upkeep
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.store.remember import remember

@@ -14,15 +14,15 @@ from django.db import IntegrityError, connections
 
 from apps.agents.models import Agent, AgentPolicy
 from apps.audit.models import AuditAction, AuditEvent
-from apps.heartbeats.models import CallStatus, DailyUsage, ExternalCall
-from apps.heartbeats.services import purposes
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall
+from apps.calls.services.usage import day_of
 from apps.heartbeats.services.call_leases import lease_calls
 from apps.heartbeats.services.calls import execute_call
-from apps.heartbeats.services.consolidation import maintain_episodes
-from apps.heartbeats.services.failed_maintenance_calls import failed_errands, retry_failed_maintenance_calls
-from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
-from apps.heartbeats.services.maintenance_calls import WAITS
-from apps.heartbeats.services.usage import day_of
+from apps.maintenance.services import purposes
+from apps.maintenance.services.consolidation import maintain_episodes
+from apps.maintenance.services.failed_calls import failed_errands, retry_failed_maintenance_calls
+from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.settlement import WAITS
 from apps.memories.services.jobs.summaries import MAX_FAILURES
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
@@ -376,7 +376,7 @@ def test_an_errand_and_a_heartbeats_call_cannot_be_confused(agent: Agent, fleet:
     maintain_episodes()
     call = _only(agent)
     with (
-        pytest.raises(IntegrityError, match="heartbeats_call_of_beat_or_errand"),
+        pytest.raises(IntegrityError, match="calls_of_heartbeat_or_maintenance"),
         tenant_transaction(agent.tenant_id),
     ):
         ExternalCall.objects.filter(id=call.id).update(subject_key="")

@@ -8,7 +8,7 @@ from django.db import ProgrammingError, connections
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.audit.services import across_tenants, record
-from apps.heartbeats.models import LedgerEntry
+from apps.calls.models import LedgerEntry
 from apps.memories.models import Memory
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.errors import TenantMismatch, TenantRequired

@@ -123,7 +123,7 @@ def test_every_row_has_a_tenant_that_exists(database: None) -> None:
 
 
 def test_a_row_of_a_tenant_that_does_not_exist_is_refused(database: None, postgres: EmbeddedPostgres) -> None:
-    insert = "INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day) VALUES (%s, %s, %s, now())"
+    insert = "INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day) VALUES (%s, %s, %s, now())"
     with (
         psycopg.connect(postgres.superuser_url) as session,
         pytest.raises(psycopg.errors.ForeignKeyViolation),

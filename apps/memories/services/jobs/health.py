@@ -70,7 +70,7 @@ SELECT (SELECT count(*) FROM (
         SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model <> ''
         LIMIT %(counted)s) w),
     (SELECT count(*) FROM (
-        SELECT FROM heartbeats_externalcall
+        SELECT FROM calls_externalcall
         WHERE errand_status = 'failed' AND purpose <> 'chat' LIMIT %(counted)s) w),
     (SELECT count(*) FROM memories_mind
         WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),

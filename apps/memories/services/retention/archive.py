@@ -68,7 +68,7 @@ _PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(
 # What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
 # or that recalled it. One that is still open is ended; what else it was about is asked again.
 _EMPTY_CALLS = f"""
-UPDATE heartbeats_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
+UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
     sections = {sql_literal([])},
     status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
     ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.services.call_leases import LeasedCall
+from apps.calls.services.leased_calls import LeasedCall
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import change
 from arbor.errors import ModelError, ModelRefused
@@ -28,19 +28,19 @@ charges AS MATERIALIZED (
         purpose text, provider text, model text, input bigint, output bigint, cached bigint, cost numeric, latency float8,
         tries int, error_kind text)
 ), charged AS (
-    INSERT INTO heartbeats_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
+    INSERT INTO calls_ledgerentry (tenant_id, id, agent_id, call_id, purpose, provider, model, input_tokens,
         output_tokens, cached_tokens, cost_usd, latency_ms, tries, error_kind, at)
     SELECT %(tenant)s, entry, agent, call, purpose, provider, model, input, output, cached, cost, latency, tries,
         error_kind, now()
     FROM charges
 ), used AS (
-    INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, calls, tokens, cost_usd)
+    INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day, calls, tokens, cost_usd)
     SELECT %(tenant)s, (array_agg(usage))[1], agent, (now() AT TIME ZONE 'UTC')::date, count(*), sum(input + output),
         coalesce(sum(cost), 0)
     FROM charges GROUP BY agent ORDER BY agent
-    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET calls = heartbeats_dailyusage.calls + excluded.calls,
-        tokens = heartbeats_dailyusage.tokens + excluded.tokens,
-        cost_usd = heartbeats_dailyusage.cost_usd + excluded.cost_usd
+    ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET calls = calls_dailyusage.calls + excluded.calls,
+        tokens = calls_dailyusage.tokens + excluded.tokens,
+        cost_usd = calls_dailyusage.cost_usd + excluded.cost_usd
 )
 """
 

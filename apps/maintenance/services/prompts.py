@@ -19,14 +19,14 @@ _OLD = f"""errand_status = 'complete' AND request <> {sql_literal({})}
     AND requested_at < now() - %(kept)s::interval AND ended_at < now() - %(kept)s::interval"""
 _WAITING = f"""
 SELECT DISTINCT agent_id FROM (
-    SELECT agent_id FROM heartbeats_externalcall
+    SELECT agent_id FROM calls_externalcall
     WHERE tenant_id = t.id AND {_OLD} AND agent_id <> ALL(%(passed)s::uuid[]) ORDER BY requested_at LIMIT 1000
 ) old
 """  # noqa: S608 (our own words)
 _EMPTY = f"""
-UPDATE heartbeats_externalcall SET request = {sql_literal({})}, sections = {sql_literal([])}
+UPDATE calls_externalcall SET request = {sql_literal({})}, sections = {sql_literal([])}
 WHERE tenant_id = %(tenant)s AND id IN (
-    SELECT id FROM heartbeats_externalcall
+    SELECT id FROM calls_externalcall
     WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_OLD} ORDER BY requested_at LIMIT %(step)s
 )
 """  # noqa: S608

@@ -12,11 +12,15 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connections
 
-from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
-from apps.heartbeats.services.maintenance_calls import MaintenanceCall, ask
-from apps.heartbeats.services.purposes import subject_of_episode, subject_of_memories
-from apps.heartbeats.services.usage import day_of
+from apps.calls.models import CallStatus
+from apps.calls.services.maintenance_calls import (
+    MaintenanceCall,
+    enqueue_maintenance_call,
+    subject_of_episode,
+    subject_of_memories,
+)
+from apps.calls.services.usage import day_of
+from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.memories.services.graph.extraction import extract_by_rule
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.jobs.maintenance_flags import MaintenanceFlag, agents_with, waiting_memories
@@ -51,21 +55,21 @@ PAUSE_AFTER_FAILURE = timedelta(hours=1)
 _ROUND_DURATION = timedelta(seconds=15)
 
 _UNFINISHED = """
-SELECT status, subject FROM heartbeats_externalcall
+SELECT status, subject FROM calls_externalcall
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND purpose = %(purpose)s
     AND errand_status IN ('pending', 'running', 'failed')
 """
 _OPEN = """
 SELECT count(*) FILTER (WHERE tenant_id = %(tenant)s),
     count(DISTINCT tenant_id) FILTER (WHERE tenant_id <> %(tenant)s)
-FROM heartbeats_externalcall
+FROM calls_externalcall
 WHERE errand_status IN ('pending', 'running') AND (due_at IS NULL OR due_at <= now())
 """
 # No model is asked on behalf of a suspended tenant.
 _MAY_ENQUEUE = """
 AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
 AND NOT EXISTS (
-    SELECT FROM heartbeats_externalcall c WHERE c.tenant_id = t.id AND c.agent_id = waits.agent_id
+    SELECT FROM calls_externalcall c WHERE c.tenant_id = t.id AND c.agent_id = waits.agent_id
         AND c.purpose = '{purpose}' AND c.errand_status = 'failed'
         AND c.ended_at > now() - interval '{pause} seconds'
 )
@@ -122,7 +126,8 @@ def _summarize(tenant_id: UUID, agent_id: UUID) -> int:
             : _free_calls(tenant_id, agent_id, len(asked))
         ]
         done = sum(
-            ask(agent_id=agent_id, tenant_id=tenant_id, errand=_summary_call(episode)) for episode in long
+            enqueue_maintenance_call(agent_id=agent_id, tenant_id=tenant_id, call=_summary_call(episode))
+            for episode in long
         )
     return done + _summarize_by_rule(tenant_id, agent_id, short)
 
@@ -190,13 +195,13 @@ def _enqueue_call(
         if not waiting:
             return 0
         excerpts = [excerpt for _, excerpt in waiting]
-        errand = MaintenanceCall(
+        call = MaintenanceCall(
             subject=subject_of_memories([memory_id for memory_id, _ in waiting]),
             request=_request(purpose, excerpts),
             model=maintenance_model(),
             left_out=left_out_of_prompt(excerpts),
         )
-        return len(waiting) * ask(agent_id=agent_id, tenant_id=tenant_id, errand=errand)
+        return len(waiting) * enqueue_maintenance_call(agent_id=agent_id, tenant_id=tenant_id, call=call)
 
 
 def _request(purpose: CallPurpose, excerpts: Sequence[Excerpt]) -> ModelRequest:

@@ -9,11 +9,10 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.heartbeats.models import CallStatus
-from apps.heartbeats.services.call_leases import LeasedCall
-from apps.heartbeats.services.maintenance_calls import record_failed_try
-from apps.heartbeats.services.schedule import execute_message
-from apps.heartbeats.services.usage import day_of
+from apps.calls.models import CallStatus
+from apps.calls.services.leased_calls import LeasedCall, execute_message
+from apps.calls.services.usage import day_of
+from apps.maintenance.services.settlement import record_failed_try
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.queues import enqueue
 from apps.tenants.packing import unpack
@@ -29,13 +28,13 @@ _RECOVERED = 100
 
 # Suspended tenants are skipped.
 _LOST = """
-SELECT DISTINCT agent_id FROM heartbeats_externalcall
+SELECT DISTINCT agent_id FROM calls_externalcall
 WHERE tenant_id = t.id AND errand_status IN ('pending', 'running') AND errand_lease < now()
     AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
 """
 _LOCK_LOST = """
 SELECT c.id, c.status, c.model, c.request, c.attempts, c.subject, c.failures, a.name
-FROM heartbeats_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
+FROM calls_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
 WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.errand_status IN ('pending', 'running')
     AND c.errand_lease < now()
 ORDER BY c.id LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED
@@ -43,7 +42,7 @@ ORDER BY c.id LIMIT %(limit)s FOR UPDATE OF c SKIP LOCKED
 # The message lease grows with the waiting time, so messages do not pile up while no worker runs. For a conversation's
 # call, `told` says that its process is lost, so workers execute the retries.
 _EXTEND_MESSAGE_LEASES = """
-UPDATE heartbeats_externalcall
+UPDATE calls_externalcall
 SET lease_until = now() + least(%(longest)s, greatest(%(lease)s, now() - requested_at)),
     subject = CASE purpose WHEN 'chat' THEN subject || '{"told": true}' ELSE subject END
 WHERE tenant_id = %(tenant)s AND id = ANY(%(calls)s::uuid[])

@@ -6,28 +6,25 @@ lost worker counts as failed, and failed tries are repeated with growing delays 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from psycopg.types.json import Jsonb
 
-from apps.heartbeats.services.call_leases import LeasedCall
-from apps.heartbeats.services.ledger import charge_reply, note_truncated
-from apps.heartbeats.services.purposes import PURPOSES, subject_key
-from apps.heartbeats.services.schedule import execute_message
+from apps.calls.services.leased_calls import LeasedCall, execute_message
+from apps.calls.services.ledger import charge_reply, note_truncated
+from apps.maintenance.services.purposes import PURPOSES
 from apps.queues import enqueue
 from apps.tenants.packing import pack
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.json_text import storable
-from arbor.ids import uuid7
 from arbor.memory.maintenance_calls import asked_again
 from arbor.models.ports import ModelReply, ModelRequest
 
@@ -38,26 +35,18 @@ WAITS = (timedelta(minutes=1), timedelta(minutes=5), timedelta(minutes=25))
 #: Immediate retries of an unreadable reply that somebody waits for (seed 003, 10.7).
 MAX_RETRIES = 2
 
-_INSERT = """
-INSERT INTO heartbeats_externalcall (tenant_id, id, agent_id, purpose, subject, subject_key, status, model, request,
-    sections, dropped, reply, error, error_kind, attempts, failures, lease_until, requested_at)
-VALUES (%(tenant)s, %(id)s, %(agent)s, %(purpose)s, %(subject)s, %(key)s, 'pending', %(model)s, %(request)s,
-    %(sections)s, %(dropped)s, '', '', '', 0, 0, now() + %(lease)s, now())
-ON CONFLICT DO NOTHING
-RETURNING (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s)
-"""
 _COMPLETE = """
-UPDATE heartbeats_externalcall
+UPDATE calls_externalcall
 SET status = 'complete', reply = %(reply)s, error = '', error_kind = '', ended_at = now(), lease_until = NULL,
     due_at = NULL
 WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
 """
 _NOTE = """
-UPDATE heartbeats_externalcall SET dropped = dropped || %(notes)s
+UPDATE calls_externalcall SET dropped = dropped || %(notes)s
 WHERE tenant_id = %(tenant)s AND id = %(call)s
 """
 _SCHEDULE_RETRY = """
-UPDATE heartbeats_externalcall
+UPDATE calls_externalcall
 SET status = 'pending', reply = %(reply)s, error = %(error)s, error_kind = %(kind)s, failures = failures + 1,
     due_at = now() + %(wait)s, lease_until = now() + %(believed)s, request = %(request)s, model = %(model)s,
     subject = %(subject)s
@@ -65,56 +54,11 @@ WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attemp
 RETURNING (SELECT name FROM agents_agent a WHERE a.tenant_id = %(tenant)s AND a.id = agent_id)
 """
 _GIVE_UP = """
-UPDATE heartbeats_externalcall
+UPDATE calls_externalcall
 SET status = 'failed', reply = %(reply)s, error = %(error)s, error_kind = %(kind)s, failures = failures + 1,
     ended_at = now(), lease_until = NULL, due_at = NULL
 WHERE tenant_id = %(tenant)s AND id = %(call)s AND status = 'running' AND attempts = %(attempt)s
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class MaintenanceCall:
-    """A request for a model and its subject: `{"episode": id}`, `{"memories": [ids]}`, or a turn of a conversation."""
-
-    subject: dict[str, Any]
-    request: ModelRequest
-    #: `provider/model`
-    model: str
-    #: Parts of the subject that the prompt leaves out.
-    left_out: Sequence[str] = ()
-    #: The prompt's parts: [{name, text, tokens}].
-    sections: Sequence[dict[str, Any]] = ()
-
-
-def ask(*, agent_id: UUID, tenant_id: UUID, errand: MaintenanceCall) -> bool:
-    """Write a maintenance call in the open transaction and enqueue it; return False if its subject has an open one."""
-    written = write_maintenance_call(agent_id=agent_id, errand=errand)
-    if written is not None:
-        call_id, name = written
-        enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
-    return written is not None
-
-
-def write_maintenance_call(*, agent_id: UUID, errand: MaintenanceCall) -> tuple[UUID, str] | None:
-    """Write a maintenance call in the open transaction; return its id and its agent's name, None if its subject has one.
-
-    The caller executes or enqueues it; otherwise `recover_maintenance_calls` enqueues it later.
-    """
-    call_id = uuid7()
-    rows = fetch(
-        _INSERT,
-        id=call_id,
-        agent=agent_id,
-        purpose=errand.request.purpose.value,
-        subject=Jsonb(errand.subject),
-        key=subject_key(errand.subject),
-        model=errand.model,
-        request=pack(errand.request.to_json()),
-        sections=pack(errand.sections),
-        dropped=Jsonb(list(errand.left_out)),
-        lease=settings.ARBOR_QUEUE_LEASE,
-    )
-    return (call_id, rows[0][0]) if rows else None
 
 
 def settle_maintenance_call(call: LeasedCall, reply: ModelReply) -> bool:

@@ -145,37 +145,3 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         waited_for=True,
     ),
 }
-
-
-def subject_of_episode(episode_id: UUID, *, size: int) -> dict[str, Any]:
-    """Return the subject of a call about an episode with `size` members."""
-    return {"episode": str(episode_id), "size": size}
-
-
-def subject_of_memories(memory_ids: Sequence[UUID]) -> dict[str, Any]:
-    """Return the subject of a call about memories, in the order of their numbers in the prompt."""
-    return {"memories": [str(memory_id) for memory_id in memory_ids]}
-
-
-def subject_of_turn(
-    session_id: UUID, turn_id: UUID, *, recalled: Sequence[dict[str, Any]], models_left: Sequence[str] = ()
-) -> dict[str, Any]:
-    """Return the subject of a call about a turn of a conversation, with its recalled memories: [{id, score}].
-
-    `models_left` are the fallback models, in order.
-    """
-    return {
-        "chat": str(session_id),
-        "turn": str(turn_id),
-        "recalled": list(recalled),
-        "models_left": list(models_left),
-    }
-
-
-def subject_key(subject: Subject) -> str:
-    """Return the key of a subject: the id of its episode, its conversation, or its first memory."""
-    if "chat" in subject:
-        return f"chat:{subject['chat']}"
-    if "episode" in subject:
-        return f"episode:{subject['episode']}"
-    return f"memories:{subject['memories'][0]}"

@@ -10,11 +10,8 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from django.db import connections
-
-from apps.heartbeats.models import DailyUsage
-from apps.heartbeats.services.recent_activity import Limits
-from apps.tenants.scope import APP, current_tenant
+from apps.calls.models import DailyUsage
+from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.heartbeat.usage import Amounts, Degradation, Scarcest, level_of, scarcest
 from arbor.ids import uuid7
@@ -23,7 +20,7 @@ from arbor.ids import uuid7
 TENANT_SUM_KEPT_S = 10.0
 
 _TENANT_SUM = """
-SELECT coalesce(sum(beats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0) FROM heartbeats_dailyusage
+SELECT coalesce(sum(beats), 0), coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0) FROM calls_dailyusage
 WHERE tenant_id = %(tenant)s AND day = (now() AT TIME ZONE 'UTC')::date
 """
 _DAY = """
@@ -31,38 +28,27 @@ SELECT p.daily_beats, p.daily_tokens, p.daily_usd, t.daily_beats, t.daily_tokens
     coalesce(u.beats, 0), coalesce(u.tokens, 0), coalesce(u.cost_usd, 0)
 FROM agents_agent a JOIN tenants_tenant t ON t.id = a.tenant_id
 LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.id
-LEFT JOIN heartbeats_dailyusage u
+LEFT JOIN calls_dailyusage u
     ON u.tenant_id = a.tenant_id AND u.agent_id = a.id AND u.day = (now() AT TIME ZONE 'UTC')::date
 WHERE a.tenant_id = %(tenant)s AND a.id = %(agent)s
 """
 _WRITE_LEVELS = """
-INSERT INTO heartbeats_dailyusage (tenant_id, id, agent_id, day, level)
+INSERT INTO calls_dailyusage (tenant_id, id, agent_id, day, level)
 SELECT %(tenant)s, r.id, r.agent, (now() AT TIME ZONE 'UTC')::date, r.level
 FROM unnest(%(ids)s::uuid[], %(agents)s::uuid[], %(levels)s::text[]) AS r (id, agent, level) ORDER BY r.agent
 ON CONFLICT (tenant_id, agent_id, day) DO UPDATE SET level = excluded.level
-WHERE heartbeats_dailyusage.level <> excluded.level
+WHERE calls_dailyusage.level <> excluded.level
 RETURNING agent_id
 """
-# Waits for heartbeats that have read the old limit.
-_LOCK_SCHEDULES = """
-SELECT FROM heartbeats_heartbeatschedule
-WHERE tenant_id = %(tenant)s AND in_flight AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
-ORDER BY agent_id FOR UPDATE
-"""
-# Halted agents are scheduled for the next day.
-_RESUME_HALTED = """
-UPDATE heartbeats_heartbeatschedule s
-SET next_due_at = now() + s.interval_s * %(spread)s * random() * interval '1 second'
-FROM heartbeats_dailyusage u
-WHERE s.tenant_id = %(tenant)s AND NOT s.in_flight AND s.next_due_at > now() + s.interval_s * %(spread)s * interval '1 second'
-    AND (%(agent)s::uuid IS NULL OR s.agent_id = %(agent)s)
-    AND u.tenant_id = s.tenant_id AND u.agent_id = s.agent_id AND u.level = %(halt)s
-    AND u.day = (now() AT TIME ZONE 'UTC')::date
-"""
-#: The share of their intervals over which resumed agents are spread.
-_SPREAD = 0.05
-
 _sums: dict[UUID, tuple[float, Amounts]] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Daily limits of an agent and its tenant; `of_tenant` is None for a tenant without limits."""
+
+    own: Amounts
+    of_tenant: Amounts | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,24 +89,6 @@ def tenant_used() -> Amounts:
         amounts = Amounts(beats=int(beats), tokens=int(tokens), usd=Decimal(usd))
         _sums[tenant] = now, amounts
     return amounts
-
-
-def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Return whether a daily limit (None: unlimited) was raised."""
-    return any(
-        before[name] is not None and (limit is None or limit > before[name]) for name, limit in after.items()
-    )
-
-
-def resume_halted_agents(*, tenant_id: UUID, agent_id: UUID | None = None, using: str = APP) -> None:
-    """Bring forward the heartbeats of halted agents of a tenant, or of one agent, spread over time.
-
-    Call it in the transaction that raises a limit. An agent that another limit halts skips that heartbeat.
-    """
-    with connections[using].cursor() as cursor:
-        values = {"tenant": tenant_id, "agent": agent_id, "spread": _SPREAD, "halt": Degradation.HALT.value}
-        cursor.execute(_LOCK_SCHEDULES, values)
-        cursor.execute(_RESUME_HALTED, values)
 
 
 def used_today(agent_id: UUID) -> dict[str, Any]:

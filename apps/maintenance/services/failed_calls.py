@@ -15,14 +15,14 @@ from apps.memories.services.jobs.summaries import reset_failures
 from apps.tenants.statements import fetch
 
 _RETRY = """
-UPDATE heartbeats_externalcall SET status = 'retried'
+UPDATE calls_externalcall SET status = 'retried'
 WHERE tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
     AND errand_status = 'failed' AND purpose <> 'chat'
 RETURNING purpose, subject
 """
 _FAILED = """
 SELECT c.id, a.name, c.purpose, c.subject, c.model, c.error_kind || ': ' || c.error, c.ended_at
-FROM heartbeats_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
+FROM calls_externalcall c JOIN agents_agent a ON a.tenant_id = c.tenant_id AND a.id = c.agent_id
 WHERE c.tenant_id = %(tenant)s AND (%(agent)s::uuid IS NULL OR c.agent_id = %(agent)s)
     AND c.errand_status = 'failed' AND c.purpose <> 'chat'
 ORDER BY c.ended_at DESC, c.id LIMIT %(limit)s

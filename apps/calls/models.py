@@ -7,7 +7,6 @@ from typing import ClassVar
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.heartbeats.models.beats import Heartbeat
 from apps.tenants.fields import PackedJSON, StoredField, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
@@ -36,7 +35,8 @@ class ExternalCall(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
-    heartbeat = TenantForeignKey(Heartbeat, null=True, blank=True, related_name="calls")
+    #: The heartbeat that the reply resumes; empty for a maintenance call. No reference: heartbeats write their calls themselves.
+    heartbeat_id = models.UUIDField(null=True, blank=True)
     #: The subject of a maintenance call: {"episode": id} or {"memories": [ids]}.
     subject = models.JSONField(db_default={}, default=dict)
     #: Identifies the subject, which has at most one open call. Empty for the call of a heartbeat.
@@ -78,32 +78,32 @@ class ExternalCall(TenantModel):
         verbose_name = "model call"
         ordering = ["requested_at"]
         indexes = [
-            models.Index(fields=["tenant", "heartbeat", "requested_at"], name="heartbeats_call_by_beat"),
+            models.Index(fields=["tenant", "heartbeat_id", "requested_at"], name="calls_by_heartbeat"),
             models.Index(
                 fields=["tenant", "agent", "purpose"],
-                name="heartbeats_errand_unfinished",
+                name="calls_maintenance_unfinished",
                 condition=models.Q(errand_status__in=["pending", "running", "failed"]),
             ),
             models.Index(
                 fields=["tenant", "errand_lease"],
-                name="heartbeats_errand_lease",
+                name="calls_maintenance_lease",
                 condition=models.Q(errand_status__in=["pending", "running"]),
             ),
             models.Index(
                 fields=["tenant", "requested_at"],
-                name="heartbeats_errand_prompts",
+                name="calls_maintenance_prompts",
                 condition=models.Q(errand_status="complete") & ~models.Q(request={}),
             ),
         ]
         constraints = [
             models.UniqueConstraint(
                 fields=["tenant", "agent", "purpose", "subject_key"],
-                name="heartbeats_errand_one_open",
+                name="calls_maintenance_one_open",
                 condition=models.Q(errand_status__in=["pending", "running"]),
             ),
             models.CheckConstraint(
-                condition=models.Q(heartbeat__isnull=True) ^ models.Q(subject_key=""),
-                name="heartbeats_call_of_beat_or_errand",
+                condition=models.Q(heartbeat_id__isnull=True) ^ models.Q(subject_key=""),
+                name="calls_of_heartbeat_or_maintenance",
             ),
         ]
 
@@ -136,7 +136,7 @@ class LedgerEntry(TenantModel):
 
     class Meta(TenantModel.Meta):
         verbose_name_plural = "ledger entries"
-        indexes = [models.Index(fields=["tenant", "-at"], name="heartbeats_ledger_by_time")]
+        indexes = [models.Index(fields=["tenant", "-at"], name="calls_ledger_by_time")]
 
     def __str__(self) -> str:
         return f"{self.model}: {self.input_tokens} + {self.output_tokens} tokens"
@@ -159,13 +159,11 @@ class DailyUsage(TenantModel):
         verbose_name = "daily usage"
         verbose_name_plural = "daily usage"
         ordering = ["-day"]
-        constraints = [
-            models.UniqueConstraint(fields=["tenant", "agent", "day"], name="heartbeats_usage_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["tenant", "agent", "day"], name="calls_usage_once")]
         indexes = [
-            models.Index(fields=["tenant", "day"], name="heartbeats_usage_by_day"),
+            models.Index(fields=["tenant", "day"], name="calls_usage_by_day"),
             models.Index(
-                fields=["tenant", "day"], name="heartbeats_usage_low", condition=~models.Q(level="normal")
+                fields=["tenant", "day"], name="calls_usage_low", condition=~models.Q(level="normal")
             ),
         ]
 

@@ -1,0 +1,39 @@
+"""External calls on their way: the message that hands one to a worker, and the worker's lease."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from apps.queues import Message, Task
+from arbor.models.ports import ModelRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeasedCall:
+    """A call leased by this worker; `attempt` is its fencing token."""
+
+    call_id: UUID
+    tenant_id: UUID
+    agent_id: UUID
+    model: str
+    request: ModelRequest
+    attempt: int
+    #: The subject of a maintenance call; empty for the call of a heartbeat.
+    subject: dict[str, Any]
+    #: Failed tries of a maintenance call so far.
+    failures: int
+    #: When it was leased, by the monotonic clock.
+    leased_at: float = field(default_factory=time.monotonic)
+
+
+def execute_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
+    """Return the message to execute a call."""
+    return Message(
+        task=Task.EXECUTE_CALL,
+        tenant_id=tenant_id,
+        arguments={"call_id": str(call_id)},
+        shown=f"agent={agent_name} call={call_id}",
+    )

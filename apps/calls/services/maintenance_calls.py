@@ -1,0 +1,109 @@
+"""Maintenance calls, which have a subject instead of a heartbeat: write and enqueue them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from psycopg.types.json import Jsonb
+
+from apps.calls.services.leased_calls import execute_message
+from apps.queues import enqueue
+from apps.tenants.packing import pack
+from apps.tenants.statements import fetch
+from arbor.ids import uuid7
+from arbor.models.ports import ModelRequest
+
+#: The subject of a call, as JSON.
+type Subject = Mapping[str, Any]
+
+_INSERT = """
+INSERT INTO calls_externalcall (tenant_id, id, agent_id, purpose, subject, subject_key, status, model, request,
+    sections, dropped, reply, error, error_kind, attempts, failures, lease_until, requested_at)
+VALUES (%(tenant)s, %(id)s, %(agent)s, %(purpose)s, %(subject)s, %(key)s, 'pending', %(model)s, %(request)s,
+    %(sections)s, %(dropped)s, '', '', '', 0, 0, now() + %(lease)s, now())
+ON CONFLICT DO NOTHING
+RETURNING (SELECT name FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaintenanceCall:
+    """A request for a model and its subject: `{"episode": id}`, `{"memories": [ids]}`, or a turn of a conversation."""
+
+    subject: dict[str, Any]
+    request: ModelRequest
+    #: `provider/model`
+    model: str
+    #: Parts of the subject that the prompt leaves out.
+    left_out: Sequence[str] = ()
+    #: The prompt's parts: [{name, text, tokens}].
+    sections: Sequence[dict[str, Any]] = ()
+
+
+def enqueue_maintenance_call(*, agent_id: UUID, tenant_id: UUID, call: MaintenanceCall) -> bool:
+    """Write a maintenance call in the open transaction and enqueue it; return False if its subject has an open one."""
+    written = write_maintenance_call(agent_id=agent_id, call=call)
+    if written is not None:
+        call_id, name = written
+        enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
+    return written is not None
+
+
+def write_maintenance_call(*, agent_id: UUID, call: MaintenanceCall) -> tuple[UUID, str] | None:
+    """Write a maintenance call in the open transaction; return its id and its agent's name, None if its subject has one.
+
+    The caller executes or enqueues it; otherwise `recover_maintenance_calls` enqueues it later.
+    """
+    call_id = uuid7()
+    rows = fetch(
+        _INSERT,
+        id=call_id,
+        agent=agent_id,
+        purpose=call.request.purpose.value,
+        subject=Jsonb(call.subject),
+        key=subject_key(call.subject),
+        model=call.model,
+        request=pack(call.request.to_json()),
+        sections=pack(call.sections),
+        dropped=Jsonb(list(call.left_out)),
+        lease=settings.ARBOR_QUEUE_LEASE,
+    )
+    return (call_id, rows[0][0]) if rows else None
+
+
+def subject_of_episode(episode_id: UUID, *, size: int) -> dict[str, Any]:
+    """Return the subject of a call about an episode with `size` members."""
+    return {"episode": str(episode_id), "size": size}
+
+
+def subject_of_memories(memory_ids: Sequence[UUID]) -> dict[str, Any]:
+    """Return the subject of a call about memories, in the order of their numbers in the prompt."""
+    return {"memories": [str(memory_id) for memory_id in memory_ids]}
+
+
+def subject_of_turn(
+    session_id: UUID, turn_id: UUID, *, recalled: Sequence[dict[str, Any]], models_left: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the subject of a call about a turn of a conversation, with its recalled memories: [{id, score}].
+
+    `models_left` are the fallback models, in order.
+    """
+    return {
+        "chat": str(session_id),
+        "turn": str(turn_id),
+        "recalled": list(recalled),
+        "models_left": list(models_left),
+    }
+
+
+def subject_key(subject: Subject) -> str:
+    """Return the key of a subject: the id of its episode, its conversation, or its first memory."""
+    if "chat" in subject:
+        return f"chat:{subject['chat']}"
+    if "episode" in subject:
+        return f"episode:{subject['episode']}"
+    return f"memories:{subject['memories'][0]}"

@@ -1,0 +1,49 @@
+"""Resume agents that a daily limit has halted, when the limit is raised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+
+from apps.tenants.scope import APP
+from arbor.heartbeat.usage import Degradation
+
+# Waits for heartbeats that have read the old limit.
+_LOCK_SCHEDULES = """
+SELECT FROM heartbeats_heartbeatschedule
+WHERE tenant_id = %(tenant)s AND in_flight AND (%(agent)s::uuid IS NULL OR agent_id = %(agent)s)
+ORDER BY agent_id FOR UPDATE
+"""
+# Halted agents are scheduled for the next day.
+_RESUME_HALTED = """
+UPDATE heartbeats_heartbeatschedule s
+SET next_due_at = now() + s.interval_s * %(spread)s * random() * interval '1 second'
+FROM calls_dailyusage u
+WHERE s.tenant_id = %(tenant)s AND NOT s.in_flight AND s.next_due_at > now() + s.interval_s * %(spread)s * interval '1 second'
+    AND (%(agent)s::uuid IS NULL OR s.agent_id = %(agent)s)
+    AND u.tenant_id = s.tenant_id AND u.agent_id = s.agent_id AND u.level = %(halt)s
+    AND u.day = (now() AT TIME ZONE 'UTC')::date
+"""
+#: The share of their intervals over which resumed agents are spread.
+_SPREAD = 0.05
+
+
+def is_raised(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Return whether a daily limit (None: unlimited) was raised."""
+    return any(
+        before[name] is not None and (limit is None or limit > before[name]) for name, limit in after.items()
+    )
+
+
+def resume_halted_agents(*, tenant_id: UUID, agent_id: UUID | None = None, using: str = APP) -> None:
+    """Bring forward the heartbeats of halted agents of a tenant, or of one agent, spread over time.
+
+    Call it in the transaction that raises a limit. An agent that another limit halts skips that heartbeat.
+    """
+    with connections[using].cursor() as cursor:
+        values = {"tenant": tenant_id, "agent": agent_id, "spread": _SPREAD, "halt": Degradation.HALT.value}
+        cursor.execute(_LOCK_SCHEDULES, values)
+        cursor.execute(_RESUME_HALTED, values)

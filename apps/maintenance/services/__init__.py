@@ -1,0 +1,1 @@
+"""Make, settle, recover and clean up maintenance calls."""
