@@ -9,12 +9,12 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('agents', '0006_packed_memory'),
-        ('heartbeats', '0014_calls'),
-        ('tenants', '0003_words'),
+        ('agents', '0001_squashed'),
+        ('heartbeats', '0002_calls'),
+        ('tenants', '0001_squashed'),
     ]
 
-    # The tables are those of the app `heartbeats`, renamed by its migration 0014.
+    # The tables are those of the app `heartbeats`, renamed by its migration 0002.
     operations = [
         migrations.SeparateDatabaseAndState(
             state_operations=[

@@ -41,7 +41,7 @@ END $$
 
 
 class Migration(migrations.Migration):
-    dependencies = [("heartbeats", "0013_labels")]
+    dependencies = [("heartbeats", "0001_squashed")]
 
     operations = [
         migrations.SeparateDatabaseAndState(
