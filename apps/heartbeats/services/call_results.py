@@ -69,6 +69,7 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
     try:
         return _store(results, tenant_id)
     except Exception:
+        # Whatever one result has broken must not cost the others: each is stored in a transaction of its own.
         log.exception("results_stored_singly", calls=[str(result.call.call_id) for result in results])
     stored: set[UUID] = set()
     fault: Exception | None = None
@@ -76,6 +77,7 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
         try:
             stored |= _store([result], tenant_id)
         except Exception as error:
+            # Raised again below, after the results that can be stored.
             log.exception("result_not_stored", call_id=str(result.call.call_id))
             fault = error
     if fault is not None:

@@ -71,6 +71,7 @@ def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) 
         try:
             stored += len(store_results(results, tenant_id=tenant_id)) if results else 0
         except Exception as error:
+            # Raised again when all calls are done: the threads still report to this queue.
             log.exception("results_not_stored", tenant_id=str(tenant_id))
             faults.append(error)
         _release_connection()
