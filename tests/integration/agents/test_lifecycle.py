@@ -170,7 +170,9 @@ def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
         EdgeFactory(agent=victim, source_id=memory.id)
         BeliefFactory(agent=victim)
         IdentityAspectFactory(agent=victim)
-        before = {model: model.objects.count() for model in tenant_models() if hasattr(model, "agent")}
+        before = {
+            model: model._default_manager.count() for model in tenant_models() if hasattr(model, "agent")
+        }
         counts = destroy_agent(agent_id=victim.id, confirm="Vega", actor=ACTOR)
         event = AuditEvent.objects.get(action=AuditAction.AGENT_DESTROYED)
     assert counts["heartbeats"] == 1
@@ -180,7 +182,7 @@ def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
         assert before
         for model in before:
-            assert set(model.objects.values_list("agent_id", flat=True)) <= {bystander.id}, model
+            assert set(model._default_manager.values_list("agent_id", flat=True)) <= {bystander.id}, model
         assert [agent.name for agent in Agent.objects.all()] == ["Rigel"]
 
 

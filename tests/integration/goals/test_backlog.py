@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID, uuid4
 
 import pytest
@@ -233,7 +234,7 @@ def test_two_who_fill_the_last_place_at_once_do_not_both_get_it(agent: Agent) ->
         with tenant_transaction(agent.tenant_id):
             create_goal(agent_id=agent.id, title=f"Late {number}", source=GoalSource.USER_REQUEST)
 
-    threads = [in_own_connection(lambda number=number: add(number)) for number in range(4)]
+    threads = [in_own_connection(partial(add, number)) for number in range(4)]
     for thread in threads:
         thread.join(20)
     with tenant_transaction(agent.tenant_id):

@@ -197,8 +197,8 @@ def test_every_column_is_loaded_as_it_is_stored(agents: list[UUID]) -> None:
     for stored in (whole, blocker, goal):
         assert_same(rows.goals[stored.id], stored)
     assert_same(rows.plans[plan.id], plan)
-    for row, stored in zip(rows.steps, reversed(steps), strict=True):
-        assert_same(row, stored)
+    for row, step in zip(rows.steps, reversed(steps), strict=True):
+        assert_same(row, step)
     assert_same(rows.intents[intent.id], intent)
 
 
@@ -234,9 +234,9 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
         (changes.satisfactions, Satisfaction.objects),
         (changes.percepts, Percept.objects),
     ):
-        for row in new:
-            written = stored.get(id=row.id)
-            assert_same(row, written)
+        for addition in new:
+            written = stored.get(id=addition.id)
+            assert_same(addition, written)
             assert written.at == NOW + timedelta(hours=1)
     percept = Percept.objects.get()
     assert (percept.urgent, percept.heartbeat_id, percept.peer_id) == (False, None, None)

@@ -42,7 +42,6 @@ TALK = (
     "I can lend you my brushes.",
 )
 ACTOR = "cli:test"
-WHY = {"reason": "a test", "actor": ACTOR}
 
 
 def keep(agent: Agent, *memories: NewMemory) -> None:
@@ -115,19 +114,19 @@ def store_unembedded(agent: Agent) -> None:
 
 def archive_some(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        archive(memory_ids=ids_of(agent)[:2], **WHY)
+        archive(memory_ids=ids_of(agent)[:2], reason="a test", actor=ACTOR)
 
 
 def archive_and_restore(agent: Agent) -> None:
     archive_some(agent)
     with tenant_transaction(agent.tenant_id):
-        restore(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED)[:1], **WHY)
+        restore(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED)[:1], reason="a test", actor=ACTOR)
 
 
 def purge_one(agent: Agent) -> None:
     archive_some(agent)
     with tenant_transaction(agent.tenant_id):
-        purge(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED), **WHY)
+        purge(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED), reason="a test", actor=ACTOR)
 
 
 def revise_one(agent: Agent) -> None:
@@ -138,15 +137,16 @@ def revise_one(agent: Agent) -> None:
             becomes=a_memory("The boat is blue by now."),
             vectors=None,
             model=None,
-            **WHY,
+            reason="a test",
+            actor=ACTOR,
         )
 
 
 def weigh_and_doubt(agent: Agent) -> None:
     first, second, *_ = ids_of(agent)
     with tenant_transaction(agent.tenant_id):
-        weigh_anew(agent_id=agent.id, memory_id=first, importance=0.95, **WHY)
-        doubt(agent_id=agent.id, memory_id=second, **WHY)
+        weigh_anew(agent_id=agent.id, memory_id=first, importance=0.95, reason="a test", actor=ACTOR)
+        doubt(agent_id=agent.id, memory_id=second, reason="a test", actor=ACTOR)
 
 
 def expire_one(agent: Agent) -> None:

@@ -271,7 +271,7 @@ def test_the_agents_own_recall_counts_what_it_found(mind: Agent) -> None:
     assert access_counts(mind) == {memory.id: 2 for memory in first}
     with tenant_transaction(mind.tenant_id):
         last = MemoryAccess.objects.values_list("last_at", flat=True)
-        assert all(datetime.now(UTC) - moment < timedelta(minutes=1) for moment in last)
+        assert all(moment and datetime.now(UTC) - moment < timedelta(minutes=1) for moment in last)
 
 
 def test_what_was_recalled_lately_has_not_faded(mind: Agent) -> None:
