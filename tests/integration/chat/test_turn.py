@@ -11,6 +11,7 @@ from django.db import connections
 
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.contacts.models import ChatMessage
+from apps.contacts.services import chat
 from apps.contacts.services.chat import answer_turn, hear, say
 from apps.heartbeats.models import CallStatus, DailyUsage, HeartbeatSchedule, LedgerEntry
 from apps.heartbeats.services.failed_maintenance_calls import failed_errands
@@ -140,7 +141,7 @@ def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("apps.contacts.services.chat.execute_call", killed)
+        patch.setattr(chat, "execute_call", killed)
         with pytest.raises(KeyboardInterrupt):
             say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Are you there?")
     assert fleet.messages == []
@@ -341,7 +342,7 @@ def test_a_fault_before_the_model_is_asked_is_said(agent: Agent, monkeypatch: py
     def broken(**_: Any) -> Any:
         raise ValueError("the character cannot be read")
 
-    monkeypatch.setattr("apps.contacts.services.chat.prepare", broken)
+    monkeypatch.setattr(chat, "prepare", broken)
 
     answer = say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Hello?")
 

@@ -16,6 +16,7 @@ from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, Trigger
+from apps.heartbeats.services import calls
 from apps.heartbeats.services.cycles import allocate
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import claim_now
@@ -319,7 +320,7 @@ def test_a_model_that_is_changed_while_it_beats_is_asked_from_the_next_one(
         asked.append(handle)
         return model
 
-    monkeypatch.setattr("apps.heartbeats.services.calls.model_for", model_for)
+    monkeypatch.setattr(calls, "model_for", model_for)
     with tenant_transaction(underway.agent.tenant_id):
         Agent.objects.filter(id=underway.agent.id).update(model="openai/other")
     beat = underway.end()

@@ -12,6 +12,7 @@ from django.test import override_settings
 
 from apps.agents.models import Agent
 from apps.memories.services.recall import mind_cache as minds_at_hand
+from apps.memories.services.recall import recaller
 from apps.memories.services.recall.mind_cache import MINDS, MindsAtHand
 from apps.memories.services.recall.recaller import Recaller
 from apps.tenants.scope import tenant_transaction
@@ -37,7 +38,7 @@ def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
         override_settings(ARBOR_MINDS_AT_HAND_MB=64),
     ):
         patch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 10**9)
-        patch.setattr("apps.memories.services.recall.recaller.MINDS", minds)
+        patch.setattr(recaller, "MINDS", minds)
         yield
 
 

@@ -21,6 +21,7 @@ from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs.upkeep import expire_memories
 from apps.memories.services.recall import mind_cache as minds_at_hand
+from apps.memories.services.recall import recaller
 from apps.memories.services.recall.mind_cache import MindsAtHand
 from apps.memories.services.recall.recaller import Recaller, recall
 from apps.memories.services.retention.archive import archive, purge, restore
@@ -477,7 +478,7 @@ def look(agent: Agent, text: str) -> list[Recalled]:
 
 def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
     """Recall so often, and return how many minds are at hand then."""
-    monkeypatch.setattr("apps.memories.services.recall.recaller.MINDS", minds)
+    monkeypatch.setattr(recaller, "MINDS", minds)
     for _ in range(times):
         with tenant_transaction(agent.tenant_id):
             Recaller().recall([RecallRequest(agent_id=agent.id, text="boat", limit=3, now=NOON)])
