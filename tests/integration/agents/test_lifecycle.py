@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState
@@ -44,6 +41,7 @@ from tests.factories.heartbeats import (
 from tests.factories.memories import EdgeFactory, MemoryAccessFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 from tests.integration.agents.conftest import ACTOR, Make
+from tests.support.threads import await_blocked_session, in_own_connection
 
 type Verb = Callable[..., Agent]
 
@@ -223,31 +221,11 @@ def test_a_pause_waits_for_a_heartbeat_that_is_just_ending_and_has_the_last_word
     do(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.update(state=ScheduleState.RUNNING)
-    pausing = threading.Thread(target=in_own_connection, args=(lambda: do(agent, pause_agent),))
     with tenant_transaction(agent.tenant_id):
         # As the end of a heartbeat does: it has the schedule, and still sees an active agent.
         HeartbeatSchedule.objects.select_for_update().get(agent=agent)
-        pausing.start()
+        pausing = in_own_connection(lambda: do(agent, pause_agent))
         await_blocked_session()
         HeartbeatSchedule.objects.update(state=ScheduleState.IDLE)
     pausing.join(10)
     assert stand(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)
-
-
-def in_own_connection(work: Callable[[], None]) -> None:
-    try:
-        work()
-    finally:
-        connections.close_all()
-
-
-def await_blocked_session() -> None:
-    """Return when a session of the application waits for a lock."""
-    deadline = time.monotonic() + 10
-    with connections["owner"].cursor() as cursor:
-        while time.monotonic() < deadline:
-            cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-            if cursor.fetchone()[0]:
-                return
-            cursor.execute("SELECT pg_sleep(0.01)")
-    raise AssertionError("nobody waited for a lock")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
@@ -29,6 +28,7 @@ from arbor.goals.review import GoalFlag
 from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.goal_situation import view_goals
 from tests.factories.agents import AgentFactory
+from tests.support.threads import in_own_connection
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -209,18 +209,6 @@ def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_one_query(agen
     assert [view.title for view in views] == ["Late", "Idle"]
     assert views[0].notes == ["note 1", "note 2", "note 3"]
     assert views[0].flags
-
-
-def in_own_connection(work: Callable[[], None]) -> threading.Thread:
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
 
 
 def test_two_who_fill_the_last_place_at_once_do_not_both_get_it(agent: Agent) -> None:

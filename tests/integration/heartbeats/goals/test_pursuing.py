@@ -179,7 +179,7 @@ def test_a_step_that_fails_for_good_ends_its_plan_and_is_told_at_the_next_beat_a
     assert f"action_result: {told}" not in beat(REST)
 
 
-def test_an_intent_is_locked_while_its_action_runs_and_a_lock_of_a_lost_beat_is_let_go_after_a_minute(
+def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, reef = goals
