@@ -33,10 +33,7 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
-
-
-def keep(agent: Agent, *memories: NewMemory) -> Remembered:
-    return remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+from tests.support.memories import keep
 
 
 def put(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
