@@ -127,8 +127,7 @@ def _schedule(agent: Agent, change: str) -> None:
 def schedule_of(agent: Agent) -> HeartbeatSchedule:
     """Return the agent's schedule."""
     with tenant_transaction(agent.tenant_id):
-        found: HeartbeatSchedule = HeartbeatSchedule.objects.get(agent_id=agent.id)
-        return found
+        return HeartbeatSchedule.objects.get(agent_id=agent.id)
 
 
 def beats_of(agent: Agent) -> list[Heartbeat]:

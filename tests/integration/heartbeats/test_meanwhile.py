@@ -70,8 +70,7 @@ class Underway:
     def state(self) -> AgentState:
         """Return the agent's state."""
         with tenant_transaction(self.agent.tenant_id):
-            found: AgentState = AgentState.objects.get(agent_id=self.agent.id)
-            return found
+            return AgentState.objects.get(agent_id=self.agent.id)
 
 
 @pytest.fixture

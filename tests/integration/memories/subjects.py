@@ -88,8 +88,7 @@ def members(agent: Agent) -> dict[UUID, set[UUID]]:
 def about(agent: Agent, ids: list[UUID]) -> Cluster:
     """Return the one cluster that holds the first of these memories."""
     with tenant_transaction(agent.tenant_id):
-        cluster: Cluster = Cluster.objects.get(members__memory_id=ids[0])
-        return cluster
+        return Cluster.objects.get(members__memory_id=ids[0])
 
 
 def waiting(agent: Agent) -> set[UUID]:

@@ -133,8 +133,7 @@ def _planned(beat: Beat, goal: Goal, name: str, description: str) -> Intent:
     intentions = [{"action": name, "description": description}]
     beat(reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions}]))
     with tenant_transaction(goal.tenant_id):
-        found: Intent = Intent.objects.get(goal_id=goal.id)
-        return found
+        return Intent.objects.get(goal_id=goal.id)
 
 
 def _standing(step: Intent) -> tuple[str, int, int, object]:
