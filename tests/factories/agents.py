@@ -12,7 +12,7 @@ from arbor.agents.lifecycle import AgentStatus
 from tests.factories.rows import TenantRowFactory, ago
 
 
-class TemplateFactory(TenantRowFactory):
+class TemplateFactory(TenantRowFactory[Template]):
     class Meta:
         model = Template
 
@@ -24,7 +24,7 @@ class TemplateFactory(TenantRowFactory):
     content_hash = factory.Sequence(lambda n: hashlib.sha256(str(n).encode()).hexdigest())
 
 
-class AgentFactory(TenantRowFactory):
+class AgentFactory(TenantRowFactory[Agent]):
     class Meta:
         model = Agent
 
@@ -44,7 +44,7 @@ class AgentFactory(TenantRowFactory):
     allowed_actions = factory.LazyFunction(lambda: ["recall", "remember", "reflect", "rest"])
 
 
-class AgentStateFactory(TenantRowFactory):
+class AgentStateFactory(TenantRowFactory[AgentState]):
     class Meta:
         model = AgentState
 
@@ -62,7 +62,7 @@ class AgentStateFactory(TenantRowFactory):
     last_beat_at = factory.LazyFunction(lambda: ago(5))
 
 
-class AgentKeyFactory(TenantRowFactory):
+class AgentKeyFactory(TenantRowFactory[AgentKey]):
     class Meta:
         model = AgentKey
 
@@ -73,7 +73,7 @@ class AgentKeyFactory(TenantRowFactory):
     )
 
 
-class AgentPolicyFactory(TenantRowFactory):
+class AgentPolicyFactory(TenantRowFactory[AgentPolicy]):
     class Meta:
         model = AgentPolicy
 

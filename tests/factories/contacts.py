@@ -11,7 +11,7 @@ from tests.factories.agents import AgentFactory
 from tests.factories.rows import TenantRowFactory, ago
 
 
-class ChatSessionFactory(TenantRowFactory):
+class ChatSessionFactory(TenantRowFactory[ChatSession]):
     class Meta:
         model = ChatSession
 
@@ -23,7 +23,7 @@ class ChatSessionFactory(TenantRowFactory):
     significance = 0.4
 
 
-class ChatMessageFactory(TenantRowFactory):
+class ChatMessageFactory(TenantRowFactory[ChatMessage]):
     class Meta:
         model = ChatMessage
 
@@ -33,7 +33,7 @@ class ChatMessageFactory(TenantRowFactory):
     at = factory.LazyFunction(lambda: ago(15))
 
 
-class ChannelFactory(TenantRowFactory):
+class ChannelFactory(TenantRowFactory[Channel]):
     class Meta:
         model = Channel
 
@@ -46,7 +46,7 @@ class ChannelFactory(TenantRowFactory):
     )
 
 
-class OutboxMessageFactory(TenantRowFactory):
+class OutboxMessageFactory(TenantRowFactory[OutboxMessage]):
     class Meta:
         model = OutboxMessage
 

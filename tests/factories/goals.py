@@ -21,7 +21,7 @@ from tests.factories.memories import MemoryFactory
 from tests.factories.rows import TenantRowFactory, ago
 
 
-class GoalFactory(TenantRowFactory):
+class GoalFactory(TenantRowFactory[Goal]):
     class Meta:
         model = Goal
 
@@ -35,7 +35,7 @@ class GoalFactory(TenantRowFactory):
     touched_at = factory.LazyFunction(lambda: ago(20))
 
 
-class ProgressNoteFactory(TenantRowFactory):
+class ProgressNoteFactory(TenantRowFactory[ProgressNote]):
     class Meta:
         model = ProgressNote
 
@@ -43,7 +43,7 @@ class ProgressNoteFactory(TenantRowFactory):
     text = factory.Sequence(lambda n: f"Found path {n}.")
 
 
-class IntentFactory(TenantRowFactory):
+class IntentFactory(TenantRowFactory[Intent]):
     class Meta:
         model = Intent
 
@@ -54,7 +54,7 @@ class IntentFactory(TenantRowFactory):
     status = IntentStatus.PENDING
 
 
-class PlanFactory(TenantRowFactory):
+class PlanFactory(TenantRowFactory[Plan]):
     class Meta:
         model = Plan
 
@@ -64,7 +64,7 @@ class PlanFactory(TenantRowFactory):
     estimated_ticks = 3
 
 
-class PlanStepFactory(TenantRowFactory):
+class PlanStepFactory(TenantRowFactory[PlanStep]):
     class Meta:
         model = PlanStep
 
@@ -74,7 +74,7 @@ class PlanStepFactory(TenantRowFactory):
     description = "Recall what is known of the river."
 
 
-class GoalMemoryLinkFactory(TenantRowFactory):
+class GoalMemoryLinkFactory(TenantRowFactory[GoalMemoryLink]):
     class Meta:
         model = GoalMemoryLink
 
@@ -83,7 +83,7 @@ class GoalMemoryLinkFactory(TenantRowFactory):
     kind = LinkKind.PROGRESS
 
 
-class SatisfactionFactory(TenantRowFactory):
+class SatisfactionFactory(TenantRowFactory[Satisfaction]):
     class Meta:
         model = Satisfaction
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import factory
 from django.utils import timezone
-from factory.django import DjangoModelFactory
 
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.heartbeats.models import (
@@ -23,10 +22,10 @@ from apps.heartbeats.models import (
 )
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory
-from tests.factories.rows import TenantRowFactory, ago
+from tests.factories.rows import RowFactory, TenantRowFactory, ago
 
 
-class ScheduleFactory(TenantRowFactory):
+class ScheduleFactory(TenantRowFactory[HeartbeatSchedule]):
     class Meta:
         model = HeartbeatSchedule
 
@@ -50,7 +49,7 @@ def a_step(sequence: int, at: datetime, *, changed: Sequence[str] = ()) -> dict[
     }
 
 
-class HeartbeatFactory(TenantRowFactory):
+class HeartbeatFactory(TenantRowFactory[Heartbeat]):
     class Meta:
         model = Heartbeat
 
@@ -99,7 +98,7 @@ class HeartbeatFactory(TenantRowFactory):
     ended_at = factory.LazyAttribute(lambda o: o.started_at + timedelta(seconds=2))
 
 
-class ExternalCallFactory(TenantRowFactory):
+class ExternalCallFactory(TenantRowFactory[ExternalCall]):
     class Meta:
         model = ExternalCall
 
@@ -127,7 +126,7 @@ class ExternalCallFactory(TenantRowFactory):
     ended_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at + timedelta(milliseconds=900))
 
 
-class ErrandFactory(TenantRowFactory):
+class ErrandFactory(TenantRowFactory[ExternalCall]):
     """A call that maintenance makes."""
 
     class Meta:
@@ -148,7 +147,7 @@ class ErrandFactory(TenantRowFactory):
     requested_at = factory.LazyFunction(lambda: ago(40))
 
 
-class LedgerEntryFactory(TenantRowFactory):
+class LedgerEntryFactory(TenantRowFactory[LedgerEntry]):
     class Meta:
         model = LedgerEntry
 
@@ -163,7 +162,7 @@ class LedgerEntryFactory(TenantRowFactory):
     latency_ms = 900.0
 
 
-class PerceptFactory(TenantRowFactory):
+class PerceptFactory(TenantRowFactory[Percept]):
     class Meta:
         model = Percept
 
@@ -172,7 +171,7 @@ class PerceptFactory(TenantRowFactory):
     content = "Is the river frozen?"
 
 
-class DailyUsageFactory(TenantRowFactory):
+class DailyUsageFactory(TenantRowFactory[DailyUsage]):
     class Meta:
         model = DailyUsage
 
@@ -184,7 +183,7 @@ class DailyUsageFactory(TenantRowFactory):
     cost_usd = "0.0125"
 
 
-class ProcessFactory(DjangoModelFactory[Process]):
+class ProcessFactory(RowFactory[Process]):
     class Meta:
         model = Process
 

@@ -32,7 +32,7 @@ from tests.factories.agents import AgentFactory
 from tests.factories.rows import TenantRowFactory, ago
 
 
-class MemoryFactory(TenantRowFactory):
+class MemoryFactory(TenantRowFactory[Memory]):
     class Meta:
         model = Memory
 
@@ -49,7 +49,7 @@ class MemoryFactory(TenantRowFactory):
     occurred_at = factory.LazyFunction(lambda: ago(60))
 
 
-class MemoryAccessFactory(TenantRowFactory):
+class MemoryAccessFactory(TenantRowFactory[MemoryAccess]):
     class Meta:
         model = MemoryAccess
 
@@ -58,7 +58,7 @@ class MemoryAccessFactory(TenantRowFactory):
     last_at = factory.LazyFunction(lambda: ago(30))
 
 
-class PracticeFactory(TenantRowFactory):
+class PracticeFactory(TenantRowFactory[Practice]):
     class Meta:
         model = Practice
 
@@ -68,7 +68,7 @@ class PracticeFactory(TenantRowFactory):
     last_at = factory.LazyFunction(lambda: ago(30))
 
 
-class MindFactory(TenantRowFactory):
+class MindFactory(TenantRowFactory[Mind]):
     class Meta:
         model = Mind
 
@@ -77,7 +77,7 @@ class MindFactory(TenantRowFactory):
     embedding_dimension = 3
 
 
-class UpkeepFactory(TenantRowFactory):
+class UpkeepFactory(TenantRowFactory[Upkeep]):
     class Meta:
         model = Upkeep
 
@@ -85,7 +85,7 @@ class UpkeepFactory(TenantRowFactory):
     agent = factory.SelfAttribute("memory.agent")
 
 
-class ActivationFactory(TenantRowFactory):
+class ActivationFactory(TenantRowFactory[Activation]):
     class Meta:
         model = Activation
 
@@ -95,7 +95,7 @@ class ActivationFactory(TenantRowFactory):
     at = factory.LazyFunction(lambda: ago(3))
 
 
-class NextEmbeddingFactory(TenantRowFactory):
+class NextEmbeddingFactory(TenantRowFactory[NextEmbedding]):
     class Meta:
         model = NextEmbedding
 
@@ -105,7 +105,7 @@ class NextEmbeddingFactory(TenantRowFactory):
     embedding = factory.LazyFunction(lambda: HalfVector([1.0, 0.0, 0.0]))
 
 
-class EpisodeFactory(TenantRowFactory):
+class EpisodeFactory(TenantRowFactory[Episode]):
     class Meta:
         model = Episode
 
@@ -120,7 +120,7 @@ class EpisodeFactory(TenantRowFactory):
     summarized_at = factory.LazyFunction(lambda: ago(10))
 
 
-class ClusterFactory(TenantRowFactory):
+class ClusterFactory(TenantRowFactory[Cluster]):
     class Meta:
         model = Cluster
 
@@ -136,7 +136,7 @@ class ClusterFactory(TenantRowFactory):
     activated_at = factory.LazyFunction(lambda: ago(15))
 
 
-class ClusterMemberFactory(TenantRowFactory):
+class ClusterMemberFactory(TenantRowFactory[ClusterMember]):
     class Meta:
         model = ClusterMember
 
@@ -145,7 +145,7 @@ class ClusterMemberFactory(TenantRowFactory):
     strength = 0.8
 
 
-class ClusterRelationFactory(TenantRowFactory):
+class ClusterRelationFactory(TenantRowFactory[ClusterRelation]):
     class Meta:
         model = ClusterRelation
 
@@ -155,7 +155,7 @@ class ClusterRelationFactory(TenantRowFactory):
     strength = 0.75
 
 
-class ConceptFactory(TenantRowFactory):
+class ConceptFactory(TenantRowFactory[Concept]):
     class Meta:
         model = Concept
 
@@ -165,7 +165,7 @@ class ConceptFactory(TenantRowFactory):
     description = "What flows."
 
 
-class MemoryConceptFactory(TenantRowFactory):
+class MemoryConceptFactory(TenantRowFactory[MemoryConcept]):
     class Meta:
         model = MemoryConcept
 
@@ -174,7 +174,7 @@ class MemoryConceptFactory(TenantRowFactory):
     strength = 0.9
 
 
-class BufferItemFactory(TenantRowFactory):
+class BufferItemFactory(TenantRowFactory[BufferItem]):
     class Meta:
         model = BufferItem
 
@@ -185,7 +185,7 @@ class BufferItemFactory(TenantRowFactory):
     expires_at = factory.LazyFunction(lambda: timezone.now() + timedelta(hours=1))
 
 
-class EdgeFactory(TenantRowFactory):
+class EdgeFactory(TenantRowFactory[Edge]):
     class Meta:
         model = Edge
 
@@ -197,7 +197,7 @@ class EdgeFactory(TenantRowFactory):
     relation = "associated"
 
 
-class CodeSnippetFactory(TenantRowFactory):
+class CodeSnippetFactory(TenantRowFactory[CodeSnippet]):
     class Meta:
         model = CodeSnippet
 

@@ -23,7 +23,7 @@ from tests.factories.memories import MemoryFactory
 from tests.factories.rows import TenantRowFactory, ago
 
 
-class BeliefFactory(TenantRowFactory):
+class BeliefFactory(TenantRowFactory[Belief]):
     class Meta:
         model = Belief
 
@@ -36,7 +36,7 @@ class BeliefFactory(TenantRowFactory):
     source = "operator"
 
 
-class BeliefEvidenceFactory(TenantRowFactory):
+class BeliefEvidenceFactory(TenantRowFactory[BeliefEvidence]):
     class Meta:
         model = BeliefEvidence
 
@@ -45,7 +45,7 @@ class BeliefEvidenceFactory(TenantRowFactory):
     supports = True
 
 
-class BoundaryFactory(TenantRowFactory):
+class BoundaryFactory(TenantRowFactory[Boundary]):
     class Meta:
         model = Boundary
 
@@ -57,7 +57,7 @@ class BoundaryFactory(TenantRowFactory):
     examples = factory.LazyFunction(lambda: ["Tell me what Bo said about Ada."])
 
 
-class PeerModelFactory(TenantRowFactory):
+class PeerModelFactory(TenantRowFactory[PeerModel]):
     class Meta:
         model = PeerModel
 
@@ -70,7 +70,7 @@ class PeerModelFactory(TenantRowFactory):
     last_at = factory.LazyFunction(lambda: ago(90))
 
 
-class ExperienceFactory(TenantRowFactory):
+class ExperienceFactory(TenantRowFactory[Experience]):
     class Meta:
         model = Experience
 
@@ -83,7 +83,7 @@ class ExperienceFactory(TenantRowFactory):
     lesson = "Avoid doing recall (the tide) the same way again."
 
 
-class ProposalFactory(TenantRowFactory):
+class ProposalFactory(TenantRowFactory[Proposal]):
     class Meta:
         model = Proposal
 
@@ -95,7 +95,7 @@ class ProposalFactory(TenantRowFactory):
     source = "consolidation"
 
 
-class SelfChangeFactory(TenantRowFactory):
+class SelfChangeFactory(TenantRowFactory[SelfChange]):
     class Meta:
         model = SelfChange
 
@@ -107,7 +107,7 @@ class SelfChangeFactory(TenantRowFactory):
     decided_by = "cli:somebody"
 
 
-class PreferenceFactory(TenantRowFactory):
+class PreferenceFactory(TenantRowFactory[Preference]):
     class Meta:
         model = Preference
 
@@ -117,7 +117,7 @@ class PreferenceFactory(TenantRowFactory):
     source = "operator"
 
 
-class IdentityAspectFactory(TenantRowFactory):
+class IdentityAspectFactory(TenantRowFactory[IdentityAspect]):
     class Meta:
         model = IdentityAspect
 

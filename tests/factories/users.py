@@ -7,10 +7,10 @@ from typing import Any
 
 import factory
 from django.contrib.auth.hashers import make_password
-from factory.django import DjangoModelFactory
 
 from apps.tenants.models import User
 from apps.tenants.scope import OPS
+from tests.factories.rows import RowFactory
 
 #: The password of every user made here.
 PASSWORD = "correct horse battery staple"
@@ -22,7 +22,7 @@ def _hashed() -> str:
     return make_password(PASSWORD)
 
 
-class UserFactory(DjangoModelFactory[User]):
+class UserFactory(RowFactory[User]):
     class Meta:
         model = User
         database = OPS

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from arbor.errors import ServerError
+from config.supervisor import part
 from config.supervisor.launch import Launch
 from config.supervisor.log import Log, Mask
 from config.supervisor.nursery import Nursery
@@ -130,7 +131,7 @@ def test_a_killed_part_is_started_again() -> None:
 
 
 def test_a_crash_loop_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("config.supervisor.part.FIRST_DELAY_S", 0.001)
+    monkeypatch.setattr(part, "FIRST_DELAY_S", 0.001)
     run = Run(Part(name="beat", launch=shell("exit 1")), until=restarted("beat", 6))
     assert any(change["beat"]["status"] == Status.CRASH_LOOP for change in run.changes)
     assert "(5 times in a row)" in run.log

@@ -27,7 +27,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
     situation, environment = context.situation, context.situation.environment
     known = [percept.id for percept in situation.percepts]
     arrived = list(
-        Percept.objects.filter(agent_id=context.agent_id, heartbeat_id=None)
+        Percept.objects.filter(agent_id=context.agent_id, heartbeat_id__isnull=True)
         .exclude(id__in=known)
         .order_by("at")[:_ARRIVED]
     )

@@ -36,11 +36,11 @@ def run_heartbeat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Tri
         with tenant_transaction(tenant_id):
             claim_now(agent_id=agent_id, trigger=trigger)
             slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent_id)
+        assert slot_at is not None
         for message in messages:  # grows while it is iterated
             _run(message)
     with tenant_transaction(tenant_id):
-        beat: Heartbeat = Heartbeat.objects.get(agent_id=agent_id, slot_at=slot_at)
-        return beat
+        return Heartbeat.objects.get(agent_id=agent_id, slot_at=slot_at)
 
 
 def _run(message: Message) -> None:

@@ -96,6 +96,7 @@ def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[st
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
         slot_at = HeartbeatSchedule.objects.values_list("slot_at", flat=True).get(agent_id=agent.id)
+    assert slot_at is not None
     # One console for the steps and the line that moves below them, or they would write over each other.
     screen = console(err=quiet)
     follower = _Follower(agent, slot_at, screen=None if quiet else screen)

@@ -79,7 +79,7 @@ def show_mood(agent: ChosenAgent, *, last: int) -> Output:
     ]
     if latest:
         lines += [
-            f"valence  {_spark([beat['emotional_valence'] for beat in latest], -1.0)}",
+            f"valence  {_spark([beat['emotional_valence'] or 0.0 for beat in latest], -1.0)}",
             f"arousal  {_spark([beat['arousal'] or 0.0 for beat in latest], 0.0)}",
             f"heartbeats {latest[0]['number']} to {latest[-1]['number']}",
         ]

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -118,48 +119,51 @@ def arm(**_: Any) -> None:
 def _arm_heartbeat_workers(reaper: Reaper) -> None:
     import apps.heartbeats.services.runner as runner
     from apps.heartbeats.services import committing
+    from arbor.heartbeat.steps.registry import HANDLERS
 
-    runner.HANDLERS = {
+    handlers = {
         name: (MortalWaitingNode if hasattr(node, "resume") else MortalNode)(name, node, reaper)
-        for name, node in runner.HANDLERS.items()
+        for name, node in HANDLERS.items()
     }
+    _replace(runner, "HANDLERS", handlers)
     _before(runner, "load_batch", lambda args: setattr(reaper, "together", len(args[0])))
+
     # Their transactions are still open.
-    _after(
-        committing,
-        "suspend",
-        lambda args, _: [reaper.pass_by("suspend is written", member.agent.id) for member in args[0]],
-    )
-    _after(
-        committing,
-        "finish",
-        lambda args, _: [reaper.pass_by("finish is written", member.agent.id) for member, _ in args[0]],
-    )
+    def suspended(args: tuple[Any, ...], _: Any) -> None:
+        for member in args[0]:
+            reaper.pass_by("suspend is written", member.agent.id)
+
+    def finished(args: tuple[Any, ...], _: Any) -> None:
+        for member, _record in args[0]:
+            reaper.pass_by("finish is written", member.agent.id)
+
+    _after(committing, "suspend", suspended)
+    _after(committing, "finish", finished)
 
 
 def _arm_model_workers(reaper: Reaper) -> None:
     from apps.heartbeats.services import call_results, calls
+    from apps.heartbeats.services.schedule import advance_message
+
+    def leased(_: tuple[Any, ...], claimed: Any) -> None:
+        for call in claimed:
+            reaper.pass_by("call is taken", call.agent_id)
 
     _before(calls, "_lease", lambda args: setattr(reaper, "together", len(args[0])))
-    _after(
-        calls,
-        "_lease",
-        lambda _, leased: [reaper.pass_by("call is taken", call.agent_id) for call in leased],
-    )
-    store_results, advance_message = calls.store_results, call_results.advance_message
+    _after(calls, "_lease", leased)
 
-    def store(results: Any, **options: Any) -> Any:
-        reaper.together = len(results)
-        for result in results:
+    def replied(args: tuple[Any, ...]) -> None:
+        reaper.together = len(args[0])
+        for result in args[0]:
             reaper.pass_by("reply has come", result.call.agent_id)
-        return store_results(results, **options)
 
     def written(*, agent_id: Any, **options: Any) -> Any:
         # Its transaction is still open.
         reaper.pass_by("reply is written", agent_id)
         return advance_message(agent_id=agent_id, **options)
 
-    calls.store_results, call_results.advance_message = store, written
+    _before(calls, "store_results", replied)
+    _replace(call_results, "advance_message", written)
 
 
 def _arm_publishing(reaper: Reaper) -> None:
@@ -180,7 +184,11 @@ def _arm_publishing(reaper: Reaper) -> None:
     queues._send = mortal_send
 
 
-def _before(module: Any, name: str, act: Callable[[tuple[Any, ...]], Any]) -> None:
+def _replace(module: ModuleType, name: str, replacement: Any) -> None:
+    setattr(module, name, replacement)
+
+
+def _before(module: ModuleType, name: str, act: Callable[[tuple[Any, ...]], Any]) -> None:
     function = getattr(module, name)
 
     @wraps(function)
@@ -188,10 +196,10 @@ def _before(module: Any, name: str, act: Callable[[tuple[Any, ...]], Any]) -> No
         act(args)
         return function(*args, **kwargs)
 
-    setattr(module, name, wrapped)
+    _replace(module, name, wrapped)
 
 
-def _after(module: Any, name: str, act: Callable[[tuple[Any, ...], Any], Any]) -> None:
+def _after(module: ModuleType, name: str, act: Callable[[tuple[Any, ...], Any], Any]) -> None:
     function = getattr(module, name)
 
     @wraps(function)
@@ -200,7 +208,7 @@ def _after(module: Any, name: str, act: Callable[[tuple[Any, ...], Any], Any]) -
         act(args, result)
         return result
 
-    setattr(module, name, wrapped)
+    _replace(module, name, wrapped)
 
 
 def _role() -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connections
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState
@@ -44,6 +41,7 @@ from tests.factories.heartbeats import (
 from tests.factories.memories import EdgeFactory, MemoryAccessFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
 from tests.integration.agents.conftest import ACTOR, Make
+from tests.support.threads import await_blocked_session, in_own_connection
 
 type Verb = Callable[..., Agent]
 
@@ -170,7 +168,9 @@ def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
         EdgeFactory(agent=victim, source_id=memory.id)
         BeliefFactory(agent=victim)
         IdentityAspectFactory(agent=victim)
-        before = {model: model.objects.count() for model in tenant_models() if hasattr(model, "agent")}
+        before = {
+            model: model._default_manager.count() for model in tenant_models() if hasattr(model, "agent")
+        }
         counts = destroy_agent(agent_id=victim.id, confirm="Vega", actor=ACTOR)
         event = AuditEvent.objects.get(action=AuditAction.AGENT_DESTROYED)
     assert counts["heartbeats"] == 1
@@ -180,7 +180,7 @@ def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
     with tenant_transaction(tenant.id):
         assert before
         for model in before:
-            assert set(model.objects.values_list("agent_id", flat=True)) <= {bystander.id}, model
+            assert set(model._default_manager.values_list("agent_id", flat=True)) <= {bystander.id}, model
         assert [agent.name for agent in Agent.objects.all()] == ["Rigel"]
 
 
@@ -221,31 +221,11 @@ def test_a_pause_waits_for_a_heartbeat_that_is_just_ending_and_has_the_last_word
     do(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.update(state=ScheduleState.RUNNING)
-    pausing = threading.Thread(target=in_own_connection, args=(lambda: do(agent, pause_agent),))
     with tenant_transaction(agent.tenant_id):
         # As the end of a heartbeat does: it has the schedule, and still sees an active agent.
         HeartbeatSchedule.objects.select_for_update().get(agent=agent)
-        pausing.start()
+        pausing = in_own_connection(lambda: do(agent, pause_agent))
         await_blocked_session()
         HeartbeatSchedule.objects.update(state=ScheduleState.IDLE)
     pausing.join(10)
     assert stand(agent) == (AgentStatus.PAUSED, ScheduleState.OFF)
-
-
-def in_own_connection(work: Callable[[], None]) -> None:
-    try:
-        work()
-    finally:
-        connections.close_all()
-
-
-def await_blocked_session() -> None:
-    """Return when a session of the application waits for a lock."""
-    deadline = time.monotonic() + 10
-    with connections["owner"].cursor() as cursor:
-        while time.monotonic() < deadline:
-            cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-            if cursor.fetchone()[0]:
-                return
-            cursor.execute("SELECT pg_sleep(0.01)")
-    raise AssertionError("nobody waited for a lock")

@@ -12,6 +12,7 @@ from django.db import connections
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.calls.models import CallStatus, DailyUsage, LedgerEntry
 from apps.contacts.models import ChatMessage
+from apps.contacts.services import chat
 from apps.contacts.services.chat import answer_turn, hear, say
 from apps.heartbeats.models import HeartbeatSchedule
 from apps.heartbeats.services.calls import execute_call
@@ -341,7 +342,7 @@ def test_a_fault_before_the_model_is_asked_is_said(agent: Agent, monkeypatch: py
     def broken(**_: Any) -> Any:
         raise ValueError("the character cannot be read")
 
-    monkeypatch.setattr("apps.contacts.services.chat.prepare", broken)
+    monkeypatch.setattr(chat, "prepare", broken)
 
     answer = say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Hello?", execute=execute_call)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +44,7 @@ def arbor(database: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     """Return a function that runs `arbor` with arguments, and a text on standard input."""
 
     def run(*arguments: str, stdin: str = "") -> Ran:
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(list(arguments))

@@ -9,6 +9,7 @@ from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.heartbeats.models import Percept
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
+from config.cli.agents import lifecycle
 from tests.integration.cli.conftest import Arbor
 
 
@@ -91,7 +92,7 @@ def test_creating_and_starting_is_one_step(
     def fail(**_: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("config.cli.agents.lifecycle.start_agent", fail)
+    monkeypatch.setattr(lifecycle, "start_agent", fail)
     with pytest.raises(RuntimeError):
         arbor("agent", "create", "Vega", "--template", "Scout", "--start")
     with tenant_transaction(tenant_by_slug("acme").id):

@@ -143,7 +143,7 @@ def test_an_agent_that_is_held_does_not_beat(arbor: Arbor, vega: str) -> None:
 def test_the_one_who_asked_is_on_record(arbor: Arbor, vega: str) -> None:
     arbor("agent", "run", vega)
     with tenant_transaction(tenant_by_slug("acme").id):
-        event = AuditEvent.objects.order_by("id").last()
+        event = AuditEvent.objects.latest("id")
     assert event.message == "asked for a heartbeat now"
     assert event.actor.startswith("cli:")
 

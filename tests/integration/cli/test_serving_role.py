@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from config.cli import prepare
+from config.cli import prepare, serving_role
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from tests.integration.cli.conftest import Arbor
@@ -58,7 +58,7 @@ def test_a_console_whose_database_is_away_starts_and_waits() -> None:
 
 
 def test_a_database_is_not_prepared_for_an_unsafe_role(arbor: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("config.cli.serving_role.unsafe_role", lambda: ["the serving role arbor owns tables"])
+    monkeypatch.setattr(serving_role, "unsafe_role", lambda: ["the serving role arbor owns tables"])
     monkeypatch.setattr(prepare, "_seed_templates", lambda: pytest.fail("went on"))
     ran = arbor("prepare", "--no-demo")
     assert ran.code == 1

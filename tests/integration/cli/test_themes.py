@@ -47,8 +47,7 @@ def vega(arbor: Arbor, one_tenant: str) -> Agent:
 
 def theme_of(agent: Agent) -> Cluster:
     with tenant_transaction(agent.tenant_id):
-        cluster: Cluster = Cluster.objects.get(agent_id=agent.id)
-        return cluster
+        return Cluster.objects.get(agent_id=agent.id)
 
 
 def member_of(agent: Agent) -> UUID:

@@ -7,6 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from apps.console import paging
 from apps.console.paging import ROWS_BELOW
 from apps.tenants.scope import tenant_transaction
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
@@ -46,7 +47,7 @@ def test_an_agents_page_shows_its_goals_with_their_parts_below_them(viewer: Clie
 def test_of_many_notes_a_goals_page_shows_the_first_and_says_so(
     viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.console.paging.ROWS_COUNTED", 25)
+    monkeypatch.setattr(paging, "ROWS_COUNTED", 25)
     with tenant_transaction(world.tenant.id):
         goal = GoalFactory(agent=world.agent)
         for number in range(30):

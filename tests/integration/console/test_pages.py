@@ -17,6 +17,7 @@ from django.urls import reverse
 
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
+from apps.console import paging
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
 from apps.contacts.models import Channel
 from apps.heartbeats.models import HeartbeatStatus
@@ -217,7 +218,7 @@ def test_no_page_counts_a_whole_table(owner: Client, world: World) -> None:
 def test_a_list_of_many_shows_the_first_and_says_so(
     viewer: Client, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("apps.console.paging.ROWS_COUNTED", ROWS_A_PAGE + 5)
+    monkeypatch.setattr(paging, "ROWS_COUNTED", ROWS_A_PAGE + 5)
     with tenant_transaction(world.tenant.id):
         for _ in range(ROWS_A_PAGE + 10):
             MemoryFactory(agent=world.agent)

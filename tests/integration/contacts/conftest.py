@@ -112,8 +112,7 @@ def work(told: list[Message]) -> list[bool]:
 def as_it_stands(message: OutboxMessage) -> OutboxMessage:
     """Return the message as the database has it now."""
     with tenant_transaction(message.tenant_id):
-        found: OutboxMessage = OutboxMessage.objects.get(id=message.id)
-        return found
+        return OutboxMessage.objects.get(id=message.id)
 
 
 def let_time_pass(message: OutboxMessage) -> None:

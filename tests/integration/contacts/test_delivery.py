@@ -45,7 +45,7 @@ def carrier(monkeypatch: pytest.MonkeyPatch) -> FakeCarrier:
     return made
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fail(_: Outgoing) -> None:
         raise error
 
@@ -213,14 +213,15 @@ def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
     (message,) = say(agent)
     seen: list[tuple[str, int, str]] = []
 
+    stale = delivery._claim(message.id, agent.tenant_id)
+    assert stale is not None
+
     def while_the_second_sends(_: Outgoing) -> None:
         # Now the first comes back, and says that it failed.
         assert not delivery._not_sent(stale, "the first worker's line is dead", final=True)
         stands = as_it_stands(message)
         seen.append((stands.status, stands.attempts, stands.last_error))
 
-    stale = delivery._claim(message.id, agent.tenant_id)
-    assert stale is not None
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(status=DeliveryStatus.FAILED)
         retry_message(message_id=message.id, actor="test")
@@ -242,7 +243,8 @@ def test_a_fault_in_a_carrier_is_a_try_that_failed_and_what_it_says_is_shown_to_
     work(messages)
     stands = as_it_stands(message)
     assert (stands.status, stands.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
-    (logged,) = (record.msg for record in caplog.records if record.levelname == "ERROR")
+    (record,) = (record for record in caplog.records if record.levelname == "ERROR")
+    logged: Any = record.msg
     assert logged["event"] == "carrier_fault"
     written = structlog.processors.format_exc_info(None, "", logged)["exception"]
     assert "raise error" in written, "where it came from is shown"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connections
 
 from apps import queues
@@ -39,7 +40,7 @@ def script(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:
     """Put a language model in the place of every model."""
     model = ScriptedModel(*lines, repeat=True)
     monkeypatch.setattr(calls, "model_for", lambda _handle: model)
-    monkeypatch.setattr("django.conf.settings.ARBOR_DEFAULT_MODEL", "openai/scripted")
+    monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", "openai/scripted")
 
 
 def test_the_story_is_told_step_by_step_and_leaves_no_agent(prepared: Arbor) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from apps.agents.models import Agent
@@ -28,6 +28,7 @@ from arbor.goals.review import GoalFlag
 from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.goal_situation import view_goals
 from tests.factories.agents import AgentFactory
+from tests.support.threads import in_own_connection
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -210,18 +211,6 @@ def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_one_query(agen
     assert views[0].flags
 
 
-def in_own_connection(work: Callable[[], None]) -> threading.Thread:
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
-
-
 def test_two_who_fill_the_last_place_at_once_do_not_both_get_it(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         for number in range(MAX_ACTIVE - 1):
@@ -233,7 +222,7 @@ def test_two_who_fill_the_last_place_at_once_do_not_both_get_it(agent: Agent) ->
         with tenant_transaction(agent.tenant_id):
             create_goal(agent_id=agent.id, title=f"Late {number}", source=GoalSource.USER_REQUEST)
 
-    threads = [in_own_connection(lambda number=number: add(number)) for number in range(4)]
+    threads = [in_own_connection(partial(add, number)) for number in range(4)]
     for thread in threads:
         thread.join(20)
     with tenant_transaction(agent.tenant_id):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection, connections, models
+from django.db import connection, models
 from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
@@ -55,6 +52,7 @@ from tests.factories.goals import (
 )
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import MemoryFactory
+from tests.support.threads import await_blocked_session, in_own_connection
 
 NOW = datetime(2026, 5, 1, 12, 30, 15, 123456, tzinfo=UTC)
 MODELS: list[tuple[type[Any], type[models.Model]]] = [
@@ -197,8 +195,8 @@ def test_every_column_is_loaded_as_it_is_stored(agents: list[UUID]) -> None:
     for stored in (whole, blocker, goal):
         assert_same(rows.goals[stored.id], stored)
     assert_same(rows.plans[plan.id], plan)
-    for row, stored in zip(rows.steps, reversed(steps), strict=True):
-        assert_same(row, stored)
+    for row, step in zip(rows.steps, reversed(steps), strict=True):
+        assert_same(row, step)
     assert_same(rows.intents[intent.id], intent)
 
 
@@ -234,9 +232,9 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
         (changes.satisfactions, Satisfaction.objects),
         (changes.percepts, Percept.objects),
     ):
-        for row in new:
-            written = stored.get(id=row.id)
-            assert_same(row, written)
+        for addition in new:
+            written = stored.get(id=addition.id)
+            assert_same(addition, written)
             assert written.at == NOW + timedelta(hours=1)
     percept = Percept.objects.get()
     assert (percept.urgent, percept.heartbeat_id, percept.peer_id) == (False, None, None)
@@ -355,30 +353,6 @@ def test_several_agents_see_their_goals_by_one_query(agents: list[UUID]) -> None
         assert [intent["description"] for intent in columns["intents"]] == [f"intent of {number}"]
         assert [plan["steps"][0]["description"] for plan in columns["plans"]] == [f"step of {number}"]
     assert (seen[agents[2]]["goals"], seen[missing]) == ([], {})
-
-
-def in_own_connection(work: Callable[[], None]) -> threading.Thread:
-    def run() -> None:
-        try:
-            work()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
-
-
-def await_blocked_session() -> None:
-    """Return when a session waits for a lock."""
-    deadline = time.monotonic() + 20
-    with connections["owner"].cursor() as cursor:
-        while time.monotonic() < deadline:
-            cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-            if cursor.fetchone()[0]:
-                return
-            cursor.execute("SELECT pg_sleep(0.01)")
-    raise AssertionError("no session waits for a lock")
 
 
 def test_agents_are_locked_in_the_order_of_their_ids(tenant: Tenant) -> None:

@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connections
 
 import apps.heartbeats.services.runner as runner
-from apps import providers
 from apps.agents.models import Agent
 from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
@@ -77,7 +77,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
     def script(*lines: ScriptLine, repeat: bool = False) -> ScriptedModel:
         model = ScriptedModel(*lines, repeat=repeat)
         monkeypatch.setattr(calls, "model_for", lambda _handle: model)
-        monkeypatch.setattr(providers.settings, "ARBOR_DEFAULT_MODEL", model.handle)
+        monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", model.handle)
         return model
 
     return script
@@ -127,8 +127,7 @@ def _schedule(agent: Agent, change: str) -> None:
 def schedule_of(agent: Agent) -> HeartbeatSchedule:
     """Return the agent's schedule."""
     with tenant_transaction(agent.tenant_id):
-        found: HeartbeatSchedule = HeartbeatSchedule.objects.get(agent_id=agent.id)
-        return found
+        return HeartbeatSchedule.objects.get(agent_id=agent.id)
 
 
 def beats_of(agent: Agent) -> list[Heartbeat]:

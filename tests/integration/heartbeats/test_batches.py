@@ -17,6 +17,7 @@ from apps.agents.models import Agent, AgentState
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, ScheduleState
+from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.memories.models import Memory
@@ -26,6 +27,7 @@ from arbor.errors import ModelUnavailable
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalState
 from arbor.heartbeat.state import Beat
+from arbor.heartbeat.steps.recording import record
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.models.ports import ModelRequest
 from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
@@ -236,7 +238,7 @@ def test_what_the_database_refuses_of_one_is_rolled_back_and_the_others_are_comm
     scripted(REST, repeat=True)
 
     def tied_to_nothing(beat: Beat) -> Any:
-        result = yield from HANDLERS["record"](beat)
+        result = yield from record(beat)
         # No goal has this id.
         return result.__class__(state=result.state.bringing(goal_links=[(str(uuid4()), LinkKind.ORIGIN)]))
 
@@ -351,7 +353,6 @@ def test_a_deadlock_of_one_alone_leaves_the_others_their_turn(
     together.walk()
     together.answer()
     unlucky, *others = sorted(agent.id for agent in together.agents)
-    load_batch = runner.load_batch
 
     def load(leases: Sequence[tuple[UUID, int]], **options: Any) -> Any:
         if unlucky in {agent_id for agent_id, _ in leases}:

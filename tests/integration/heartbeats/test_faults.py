@@ -6,16 +6,18 @@ import json
 from collections.abc import Callable
 
 import pytest
+from django.conf import settings
 from django.db import connections
 
 import apps.heartbeats.services.runner as runner
-from apps import web
 from apps.agents.models import Agent, AgentState
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY
+from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.models.ports import ScriptedModel
+from arbor.pipeline.engine import Work
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -38,11 +40,11 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     scripted: Callable[..., ScriptedModel],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fault(*_: object) -> None:
+    def fault(_heartbeat: Beat, /) -> Work[Beat]:
         raise ZeroDivisionError("on purpose")
 
-    monkeypatch.setattr(web.settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(web.settings, "ARBOR_WEB_ALLOW", ["*"])
+    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     scripted(INQUIRES if node == "work" else REST)
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, node: fault})
     with tenant_transaction(agent.tenant_id):

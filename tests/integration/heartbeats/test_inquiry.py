@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from apps import web
 from apps.agents.models import Agent, AgentPolicy
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services import calls
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.queues import Task
@@ -54,15 +54,15 @@ class Web:
 
     def open(self, results: dict[str, Any], pages: dict[str, str]) -> None:
         self.search, self.pages = ScriptedSearch(results), ScriptedPages(pages)
-        self._patch.setattr(calls.web, "search", lambda: self.search)
-        self._patch.setattr(calls.web, "fetch", lambda: self.pages)
+        self._patch.setattr(web, "search", lambda: self.search)
+        self._patch.setattr(web, "fetch", lambda: self.pages)
 
 
 @pytest.fixture
 def the_web(monkeypatch: pytest.MonkeyPatch) -> Web:
     """Return a web of two pages, open to agents."""
-    monkeypatch.setattr(web.settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(web.settings, "ARBOR_WEB_ALLOW", ["*"])
+    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     return Web(monkeypatch)
 
 
@@ -157,6 +157,7 @@ def test_a_web_that_brings_nothing_fails_the_action_and_makes_nothing_up(
     assert last.status == HeartbeatStatus.DONE
     assert (action["outcome"], action["cost"], action["memory_ids"]) == ("failure", 3, [])
     assert said in action["summary"]
+    assert last.energy_start is not None
     assert last.energy_end == last.energy_start - 3
     assert CallPurpose.ANSWER not in [call.purpose for call in _calls(agent)]
     assert [call.status for call in _calls(agent) if call.purpose == "web"] == [CallStatus.FAILED]
@@ -290,6 +291,7 @@ def test_a_worker_that_is_lost_between_calls_repeats_nothing(
     assert last.status == HeartbeatStatus.DONE, last.reason
     assert len(the_web.search.queries) == 1
     assert len([request for request in model.requests if request.purpose is CallPurpose.ANSWER]) == 1
+    assert last.energy_start is not None
     assert last.energy_end == last.energy_start - 3
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.filter(content__startswith=QUESTION).count() == 1

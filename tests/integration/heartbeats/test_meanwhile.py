@@ -17,6 +17,7 @@ from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal, move_goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, Trigger
 from apps.heartbeats.services.calls import execute_call
+from apps.heartbeats.services import calls
 from apps.heartbeats.services.cycles import allocate
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import claim_now
@@ -70,8 +71,7 @@ class Underway:
     def state(self) -> AgentState:
         """Return the agent's state."""
         with tenant_transaction(self.agent.tenant_id):
-            found: AgentState = AgentState.objects.get(agent_id=self.agent.id)
-            return found
+            return AgentState.objects.get(agent_id=self.agent.id)
 
 
 @pytest.fixture
@@ -320,7 +320,7 @@ def test_a_model_that_is_changed_while_it_beats_is_asked_from_the_next_one(
         asked.append(handle)
         return model
 
-    monkeypatch.setattr("apps.heartbeats.services.calls.model_for", model_for)
+    monkeypatch.setattr(calls, "model_for", model_for)
     with tenant_transaction(underway.agent.tenant_id):
         Agent.objects.filter(id=underway.agent.id).update(model="openai/other")
     beat = underway.end()

@@ -114,7 +114,9 @@ def test_a_connection_reaches_the_neighborhood_and_what_comes_to_mind_by_it(
     beater.beat(reply_of(actions=[action_of("connect", from_id=keeper, to_id=bread, relation="reminds_of")]))
     refresh_neighborhoods()
     with tenant_transaction(agent.tenant_id):
-        assert Upkeep.objects.get(memory_id=keeper).neighbors[bread] >= 1
+        neighbors = Upkeep.objects.get(memory_id=keeper).neighbors
+        assert neighbors is not None
+        assert neighbors[bread] >= 1
         Activation.objects.all().delete()
     beater.beat(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?", limit=1)]))
     with tenant_transaction(agent.tenant_id):

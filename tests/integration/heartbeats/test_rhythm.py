@@ -71,13 +71,12 @@ def beat(fleet: Fleet, agent: Agent, **when: Any) -> Heartbeat:
 
 def state_of(agent: Agent) -> AgentState:
     with tenant_transaction(agent.tenant_id):
-        found: AgentState = AgentState.objects.get(agent_id=agent.id)
-        return found
+        return AgentState.objects.get(agent_id=agent.id)
 
 
 def calls_of(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
-        return int(ExternalCall.objects.filter(agent_id=agent.id).count())
+        return ExternalCall.objects.filter(agent_id=agent.id).count()
 
 
 def policy(agent: Agent, **changes: Any) -> None:

@@ -18,6 +18,7 @@ from apps.goals.services.plans import add_plan
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
 from apps.heartbeats.services.perception import perceive
 from apps.selves.models import PeerModel, Preference
+from apps.tenants import services
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
@@ -141,7 +142,7 @@ def test_without_servers_a_program_is_told_to_start_them(
     def away(_slug: str) -> None:
         raise OperationalError("connection refused\nIs the server running?")
 
-    monkeypatch.setattr("apps.tenants.services.tenant_by_slug", away)
+    monkeypatch.setattr(services, "tenant_by_slug", away)
     with pytest.raises(ServerError, match=r"connection refused\. Is `arbor up` running\?"):
         open_runtime(tenant=tenant.slug)
 

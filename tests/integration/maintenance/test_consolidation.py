@@ -191,9 +191,8 @@ def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted
     maintain_episodes()
     fleet.run()
     _purge(mind, ids[0])
-    kept, emptied = [], []
-    for call in calls_of(mind):
-        (kept if call.request else emptied).append(call)
+    kept = [call for call in calls_of(mind) if call.request]
+    emptied = [call for call in calls_of(mind) if not call.request]
     assert [call.purpose for call in emptied] == ["extract", "summarize"]
     assert [call.reply for call in emptied] == ["", ""]
     assert {call.status for call in emptied} == {CallStatus.COMPLETE}

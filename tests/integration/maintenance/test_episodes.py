@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
@@ -62,7 +63,7 @@ def test_a_talk_is_summarized_by_rule_and_recalled_as_a_whole(mind: Agent, fleet
     assert "Ben: The keel of the Heron was laid in Lisbon" in episode.summary
     assert episode.embedding is not None
     (paid,) = ledger_of(mind)
-    assert (paid.provider, paid.cost_usd, paid.purpose) == ("reflex", 0, "summarize")
+    assert (paid.provider, paid.cost_usd, paid.purpose) == ("reflex", Decimal(0), "summarize")
     (found,) = recall_episodes(
         tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the Heron sail to the Azores?"
     )

@@ -23,7 +23,7 @@ from apps.maintenance.services.consolidation import maintain_episodes
 from apps.maintenance.services.failed_calls import failed_errands, retry_failed_maintenance_calls
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.maintenance.services.settlement import WAITS
-from apps.memories.services.jobs.summaries import MAX_FAILURES
+from apps.memories.services.jobs.summaries import MAX_FAILURES, store_summaries
 from apps.queues import Task, captured
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelRefused, ModelUnavailable
@@ -218,6 +218,7 @@ def test_failures_back_off_and_end_with_their_reason(
         call = _only(agent)
         assert (call.status, call.failures, call.error_kind) == (CallStatus.PENDING, tries, kind)
         assert call.due_at is not None
+        assert call.started_at is not None
         assert call.due_at - call.started_at >= wait
         let_pass(agent, wait - timedelta(seconds=30))
         recover_maintenance_calls()
@@ -259,10 +260,9 @@ def test_a_fault_in_applying_a_reply_is_retried(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(SUMMARY, SUMMARY)
-    store = purposes.store_summaries
 
     def faulty(*arguments: Any) -> int:
-        store(*arguments)
+        store_summaries(*arguments)
         raise ZeroDivisionError("on purpose")
 
     maintain_episodes()

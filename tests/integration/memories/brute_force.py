@@ -59,7 +59,7 @@ def recall_slowly(
             activation.memory_id: activation for activation in Activation.objects.filter(agent_id=agent.id)
         }
         tended = Upkeep.objects.filter(agent_id=agent.id, neighbors__isnull=False)
-        neighborhoods: Neighborhoods = dict(tended.values_list("memory_id", "neighbors"))
+        neighborhoods: Neighborhoods = {row.memory_id: row.neighbors or {} for row in tended}
     reading = _read(rows, text, now)
     rows = [
         row

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from django.test import override_settings
 
 from apps.agents.models import Agent
+from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.recall import mind_cache as minds_at_hand
+from apps.memories.services.recall import recaller
 from apps.memories.services.recall.mind_cache import MINDS, MindsAtHand
 from apps.memories.services.recall.recaller import Recaller
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
+from tests.integration.memories.moves import LONG
 
 #: More than rounding does.
 DIFFERENCE = 1e-5
@@ -37,7 +42,7 @@ def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
         override_settings(ARBOR_MINDS_AT_HAND_MB=64),
     ):
         patch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 10**9)
-        patch.setattr("apps.memories.services.recall.recaller.MINDS", minds)
+        patch.setattr(recaller, "MINDS", minds)
         yield
 
 
@@ -67,3 +72,22 @@ def agree(agent: Agent, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
         for mind in minds:
             found, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **asked), minds=mind)
     return found
+
+
+class Asker:
+    """Asks the same of an agent in two processes and by the scan, which all say the same."""
+
+    def __init__(self, agent: Agent, here: MindsAtHand, there: MindsAtHand) -> None:
+        self._agent = agent
+        self._minds = (here, there)
+
+    def ask(self, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
+        """Return what all of them say."""
+        agent = self._agent
+        with tenant_transaction(agent.tenant_id):
+            model = model_of(agent.id)
+        if "model" in asked or "vector" in asked:
+            model = LONG
+        (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
+        values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}
+        return agree(agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **asked})

@@ -31,7 +31,12 @@ def directions(count: int, *, seed: int = 1, spread: float = 0.5) -> npt.NDArray
     return np.asarray(vectors / lengths, dtype=np.float16).astype(np.float32)
 
 
-def plant(agent: Agent, vectors: Sequence[npt.NDArray[np.float32] | None], *, first: int = 0) -> list[UUID]:
+def plant(
+    agent: Agent,
+    vectors: Sequence[npt.NDArray[np.float32] | None] | npt.NDArray[np.float32],
+    *,
+    first: int = 0,
+) -> list[UUID]:
     """Give an agent memories with these vectors, stale as new ones are; `first` numbers their texts."""
     with tenant_transaction(agent.tenant_id):
         made = [

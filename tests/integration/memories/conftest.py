@@ -16,6 +16,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.memories.models import Memory, MemoryAccess, Term
 from apps.memories.services.embedding import embedding
+from apps.memories.services.recall.mind_cache import MindsAtHand
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.adapters.embedders import connect_embedder
@@ -197,3 +198,9 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     forget_vectors(monkeypatch)
     yield made
     embedding.embedder_for.cache_clear()
+
+
+@pytest.fixture
+def here() -> MindsAtHand:
+    """Return the minds at hand of one process."""
+    return MindsAtHand()

@@ -11,10 +11,8 @@ from apps.memories.models import (
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.embedding.model_switch import ModelSwitch
 from apps.memories.services.embedding.reembed import Reembedding, find_moves
-from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
-from arbor.memory.values import NewMemory
 from tests.integration.memories.conftest import (
     memories_of,
 )
@@ -26,10 +24,6 @@ SAID = [
     for number in range(12)
     for what, state in (("anchor", "rusty"), ("cook", "asleep"), ("harbour fee", "unpaid"))
 ]
-
-
-def keep(agent: Agent, *memories: NewMemory) -> None:
-    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
 
 
 def move(agent: Agent, model: EmbeddingModel, **parts: Any) -> ModelSwitch:

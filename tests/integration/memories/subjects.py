@@ -6,6 +6,7 @@ from datetime import timedelta
 from uuid import UUID
 
 import numpy as np
+from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.memories.models import Cluster, ClusterMember, Mind, Upkeep
@@ -87,8 +88,7 @@ def members(agent: Agent) -> dict[UUID, set[UUID]]:
 def about(agent: Agent, ids: list[UUID]) -> Cluster:
     """Return the one cluster that holds the first of these memories."""
     with tenant_transaction(agent.tenant_id):
-        cluster: Cluster = Cluster.objects.get(members__memory_id=ids[0])
-        return cluster
+        return Cluster.objects.get(members__memory_id=ids[0])
 
 
 def waiting(agent: Agent) -> set[UUID]:
@@ -99,12 +99,11 @@ def waiting(agent: Agent) -> set[UUID]:
 
 def stale(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
-        counted: int = Cluster.objects.filter(agent_id=agent.id, stale=True).count()
-        return counted
+        return Cluster.objects.filter(agent_id=agent.id, stale=True).count()
 
 
 def pass_time(agent: Agent) -> None:
     """Let the mind have been put in order an hour ago."""
     with tenant_transaction(agent.tenant_id):
-        mind = Mind.objects.get(agent_id=agent.id)
-        Mind.objects.filter(agent_id=agent.id).update(clustered_at=mind.clustered_at - timedelta(hours=1))
+        mind = Mind.objects.filter(agent_id=agent.id)
+        assert mind.update(clustered_at=F("clustered_at") - timedelta(hours=1)) == 1

@@ -100,7 +100,8 @@ def test_what_is_over_is_not_found_and_let_go_on_record(mind: Agent) -> None:
     let_time_pass(mind, seconds=1)
     assert find(mind, "parcel") == []
     assert tend_buffers().done == 2
-    assert held(mind) == memories_of(mind) == []
+    assert held(mind) == []
+    assert memories_of(mind) == []
     assert records(mind) == ["let go of 2 held things whose time was over"]
     assert tend_buffers().steps == 0
 

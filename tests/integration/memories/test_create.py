@@ -228,7 +228,7 @@ def test_each_new_source_of_a_fact_raises_its_trust(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         same = add_source(agent_id=mind.id, memory_id=fact, source=a_source(" A "))
         more = add_source(agent_id=mind.id, memory_id=fact, source=a_source("b"))
-    assert (same, more) == (pytest.approx(0.575), pytest.approx(0.7875))
+    assert (same, more) == pytest.approx((0.575, 0.7875))
     (row,) = memories_of(mind)
     assert row.trust == more
     assert [source["reference"] for source in row.detail["sources"]] == ["a", "b"]

@@ -18,6 +18,7 @@ from apps.memories.services.jobs import upkeep
 from apps.memories.services.jobs.upkeep import trim_embedding_cache
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant, tenant_transaction
+from apps.tenants.statements import change
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
@@ -161,7 +162,6 @@ def test_one_tenants_fault_does_not_stop_trimming_the_others(
     for owner in (tenant, other_tenant):
         embed_texts(tenant_id=owner.id, texts=["Long ago."])
         age_cache(owner, days=31)
-    change = upkeep.change
 
     def faulty(statement: str, **values: Any) -> int:
         if current_tenant() == tenant.id:

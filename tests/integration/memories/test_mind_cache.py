@@ -17,36 +17,22 @@ from apps.agents.models import Agent
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs.upkeep import expire_memories
-from apps.memories.services.recall import mind_cache as minds_at_hand
 from apps.memories.services.recall.mind_cache import MindsAtHand
-from apps.memories.services.recall.recaller import Recaller, recall
+from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.archive import archive, purge, restore
-from apps.memories.services.store.remember import remember, store
+from apps.memories.services.store.remember import store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest
-from arbor.memory.values import MemoryStatus, NewMemory, Recalled
-from tests.integration.memories.cache_and_scan import agree, at_hand, recall_both_ways, scanning
-from tests.integration.memories.conftest import NOON, RemoteEmbedder, a_memory, at_once, memories_of, turns
+from arbor.memory.values import MemoryStatus
+from tests.integration.memories.cache_and_scan import Asker, at_hand, recall_both_ways
+from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
 from tests.integration.memories.moves import LONG, SHORT, move
+from tests.support.memories import TALK, keep
 
-TALK = (
-    "Did you get the boat out of the shed?",
-    "Yes, on Sunday. The hull needs two coats of paint.",
-    "What colour?",
-    "Green, as it was when my father sailed it.",
-    "I can lend you my brushes.",
-)
 ACTOR = "cli:test"
-WHY = {"reason": "a test", "actor": ACTOR}
-
-
-def keep(agent: Agent, *memories: NewMemory) -> None:
-    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
 
 
 def ids_of(agent: Agent, *, status: str = MemoryStatus.ACTIVE) -> list[Any]:
@@ -54,34 +40,9 @@ def ids_of(agent: Agent, *, status: str = MemoryStatus.ACTIVE) -> list[Any]:
 
 
 @pytest.fixture
-def here() -> MindsAtHand:
-    """Return the minds at hand of one process."""
-    return MindsAtHand()
-
-
-@pytest.fixture
 def there() -> MindsAtHand:
     """Return the minds at hand of another process."""
     return MindsAtHand()
-
-
-class Asker:
-    """Asks the same of an agent in two processes and by the scan, which all say the same."""
-
-    def __init__(self, agent: Agent, here: MindsAtHand, there: MindsAtHand) -> None:
-        self._agent = agent
-        self._minds = (here, there)
-
-    def ask(self, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
-        """Return what all of them say."""
-        agent = self._agent
-        with tenant_transaction(agent.tenant_id):
-            model = model_of(agent.id)
-        if "model" in asked or "vector" in asked:
-            model = LONG
-        (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
-        values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}
-        return agree(agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **asked})
 
 
 @pytest.fixture
@@ -115,19 +76,19 @@ def store_unembedded(agent: Agent) -> None:
 
 def archive_some(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        archive(memory_ids=ids_of(agent)[:2], **WHY)
+        archive(memory_ids=ids_of(agent)[:2], reason="a test", actor=ACTOR)
 
 
 def archive_and_restore(agent: Agent) -> None:
     archive_some(agent)
     with tenant_transaction(agent.tenant_id):
-        restore(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED)[:1], **WHY)
+        restore(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED)[:1], reason="a test", actor=ACTOR)
 
 
 def purge_one(agent: Agent) -> None:
     archive_some(agent)
     with tenant_transaction(agent.tenant_id):
-        purge(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED), **WHY)
+        purge(memory_ids=ids_of(agent, status=MemoryStatus.ARCHIVED), reason="a test", actor=ACTOR)
 
 
 def revise_one(agent: Agent) -> None:
@@ -138,15 +99,16 @@ def revise_one(agent: Agent) -> None:
             becomes=a_memory("The boat is blue by now."),
             vectors=None,
             model=None,
-            **WHY,
+            reason="a test",
+            actor=ACTOR,
         )
 
 
 def weigh_and_doubt(agent: Agent) -> None:
     first, second, *_ = ids_of(agent)
     with tenant_transaction(agent.tenant_id):
-        weigh_anew(agent_id=agent.id, memory_id=first, importance=0.95, **WHY)
-        doubt(agent_id=agent.id, memory_id=second, **WHY)
+        weigh_anew(agent_id=agent.id, memory_id=first, importance=0.95, reason="a test", actor=ACTOR)
+        doubt(agent_id=agent.id, memory_id=second, reason="a test", actor=ACTOR)
 
 
 def expire_one(agent: Agent) -> None:
@@ -425,112 +387,6 @@ def test_minds_at_hand_are_read_under_row_security(asker: Asker, mind: Agent, he
         with connections[APP].cursor() as cursor:
             cursor.execute("SELECT set_config('arbor.tenant_id', %s, true)", [str(uuid4())])
         assert Recaller().recall([request]) == [[]]
-
-
-# --- What is embedded before ------------------------------------------------------------------------
-
-
-def test_a_query_is_embedded_once_where_the_mind_is_at_hand(
-    mind: Agent, remote: RemoteEmbedder, here: MindsAtHand, statements: list[str]
-) -> None:
-    keep(mind, *turns(*TALK))
-    with at_hand(here):
-        look(mind, "the paint")
-        remote.asked.clear()
-        statements.clear()
-        look(mind, "Ada's brushes")
-    assert remote.asked == ["brushes"]
-    assert len([statement for statement in statements if "embeddingcacheentry" not in statement]) == 2
-
-
-def test_a_query_with_a_changed_meaning_is_embedded_again(
-    mind: Agent, remote: RemoteEmbedder, here: MindsAtHand
-) -> None:
-    keep(mind, *turns(*TALK))
-    with at_hand(here):
-        look(mind, "the paint")
-        keep(mind, *turns("The key hangs by the door.", role="Grace", session="keys"))
-        remote.asked.clear()
-        found = look(mind, "Grace's key")
-    assert remote.asked == ["Grace's key", "key"]
-    with scanning():
-        scanned = look(mind, "Grace's key")
-    assert [memory.id for memory in found] == [memory.id for memory in scanned]
-    assert found[0].terms.speaker > 0
-
-
-def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, here: MindsAtHand) -> None:
-    keep(mind, *turns(*TALK))
-    with at_hand(here):
-        look(mind, "the paint")
-        move(mind, SHORT)
-        found = look(mind, "the colour of the hull")
-    assert any(memory.terms.meaning for memory in found)
-
-
-def look(agent: Agent, text: str) -> list[Recalled]:
-    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
-
-
-# --- What is at hand, and when -----------------------------------------------------------------------
-
-
-def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
-    """Recall so often, and return how many minds are at hand then."""
-    monkeypatch.setattr("apps.memories.services.recall.recaller.MINDS", minds)
-    for _ in range(times):
-        with tenant_transaction(agent.tenant_id):
-            Recaller().recall([RecallRequest(agent_id=agent.id, text="boat", limit=3, now=NOON)])
-    return len(minds)
-
-
-def test_a_large_mind_is_loaded_when_it_is_recalled_from_often(
-    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(mind, *turns(*TALK))
-    monkeypatch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 2)
-    assert recalls_at_hand(mind, here, monkeypatch, len(TALK) // 2) == 0
-    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
-
-
-def test_recalls_long_ago_do_not_count(
-    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(mind, *turns(*TALK))
-    monkeypatch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 2)
-    recalls_at_hand(mind, here, monkeypatch, len(TALK) // 2)
-    monkeypatch.setattr(minds_at_hand, "_WITHIN_S", 0.0)
-    assert recalls_at_hand(mind, here, monkeypatch, 1) == 0
-
-
-def test_a_small_mind_is_loaded_at_once(
-    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(mind, *turns(*TALK))
-    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
-
-
-def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
-    mind: Agent, other_mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> None:
-    for agent in (mind, other_mind):
-        keep(agent, *turns(*TALK))
-    assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
-    size = here.nbytes
-    settings.ARBOR_MINDS_AT_HAND_MB = 1.5 * size / 2**20
-    assert recalls_at_hand(other_mind, here, monkeypatch, 1) == 1
-    assert here.nbytes <= 1.5 * size
-    assert [agent_id for _, agent_id in here._entries] == [other_mind.id]
-
-
-def test_without_a_budget_every_recall_scans(
-    mind: Agent, here: MindsAtHand, monkeypatch: pytest.MonkeyPatch, statements: list[str]
-) -> None:
-    keep(mind, *turns(*TALK))
-    statements.clear()
-    with scanning():
-        assert recalls_at_hand(mind, here, monkeypatch, 3) == 0
-    assert sum(statement.lstrip().startswith("WITH asked AS") for statement in statements) == 3
 
 
 def test_a_mind_that_cannot_be_an_image_is_scanned(

@@ -102,7 +102,7 @@ def test_an_address_is_used_for_its_own_model_alone(settings: Any, monkeypatch: 
         urls[name] = url
         return HashEmbedder(dimension)
 
-    monkeypatch.setattr("apps.memories.services.embedding.embedding.connect_embedder", connect)
+    monkeypatch.setattr(embedding, "connect_embedder", connect)
     settings.ARBOR_EMBEDDING_MODEL = "tei/new"
     settings.ARBOR_EMBEDDING_URL = "http://new.invalid"
     settings.ARBOR_EMBEDDING_URLS = {"tei/old": "http://old.invalid"}

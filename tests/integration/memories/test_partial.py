@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_a_theme_resonates_while_none_of_its_memories_is_clear(musical: Agent, s
 
 def test_a_clear_memory_excludes_partial_recall(musical: Agent) -> None:
     with tenant_transaction(musical.tenant_id):
-        first = Cluster.objects.get().members.order_by("-strength").first()
+        first = Cluster.objects.get().members.latest("strength")
         clear = first.memory.embedding
         assert find_partial_activations(agent_id=musical.id, vector=clear) == []
         far = vector_at(0.0, axis=255).tolist()
@@ -119,8 +120,8 @@ def test_another_agents_themes_do_not_resonate(
 
 
 def test_partial_recall_needs_the_agents_embedder(mind: Agent, remote: RemoteEmbedder) -> None:
-    asked = {"tenant_id": mind.tenant_id, "agent_id": mind.id, "text": "Who was it?"}
-    assert partial_recall_about(**asked, recalled=[]) == []
+    ask = partial(partial_recall_about, tenant_id=mind.tenant_id, agent_id=mind.id, recalled=[])
+    assert ask(text="Who was it?") == []
     assert remote.asked == ["Who was it?"]
     remote.away = True
-    assert partial_recall_about(**(asked | {"text": "And when?"}), recalled=[]) == []
+    assert ask(text="And when?") == []

@@ -14,12 +14,11 @@ from apps.memories.models import Concept, Memory, MemoryAccess, MemoryConcept
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.recall.activation import note_recall
 from apps.memories.services.recall.recaller import recall
-from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
 from arbor.memory.filters import RecallFilter
 from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH
-from arbor.memory.values import MemoryStatus, NewMemory, Recalled
+from arbor.memory.values import MemoryStatus, Recalled
 from tests.integration.memories.cache_and_scan import at_hand, scanning
 from tests.integration.memories.conftest import (
     NOON,
@@ -31,18 +30,7 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.in_scope import recall_in_scope
-
-TALK = (
-    "Did you get the boat out of the shed?",
-    "Yes, on Sunday. The hull needs two coats of paint.",
-    "What colour?",
-    "Green, as it was when my father sailed it.",
-    "I can lend you my brushes.",
-)
-
-
-def keep(agent: Agent, *memories: NewMemory) -> None:
-    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+from tests.support.memories import TALK, keep
 
 
 def find(agent: Agent, text: str, **options: Any) -> list[Recalled]:
@@ -271,7 +259,7 @@ def test_the_agents_own_recall_counts_what_it_found(mind: Agent) -> None:
     assert access_counts(mind) == {memory.id: 2 for memory in first}
     with tenant_transaction(mind.tenant_id):
         last = MemoryAccess.objects.values_list("last_at", flat=True)
-        assert all(datetime.now(UTC) - moment < timedelta(minutes=1) for moment in last)
+        assert all(moment and datetime.now(UTC) - moment < timedelta(minutes=1) for moment in last)
 
 
 def test_what_was_recalled_lately_has_not_faded(mind: Agent) -> None:

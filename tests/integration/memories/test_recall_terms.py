@@ -12,18 +12,14 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.recall.recaller import recall
-from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.neighborhood import HIGHEST
-from arbor.memory.values import MemoryStatus, NewMemory, Recalled
+from arbor.memory.values import MemoryStatus, Recalled
 from arbor.memory.weights import DEFAULT_WEIGHTS, parse_weights
 from tests.integration.memories.conftest import NOON, a_memory, memories_of
 from tests.integration.memories.in_scope import recall_in_scope
-
-
-def keep(agent: Agent, *memories: NewMemory) -> None:
-    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+from tests.support.memories import keep
 
 
 def look(agent: Agent, text: str, **options: Any) -> list[Recalled]:

@@ -27,6 +27,7 @@ from apps.memories.services.embedding.literals import fitting
 from apps.memories.services.embedding.minds import open_mind
 from apps.memories.services.embedding.model_switch import take_over
 from apps.memories.services.embedding.reembed import Reembedding, find_moves
+from apps.memories.services.recall import recaller
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import count_terms, store, terms_of
 from apps.tenants.scope import tenant_transaction
@@ -45,7 +46,8 @@ from tests.integration.memories.conftest import (
     turns,
 )
 from tests.integration.memories.in_scope import recall_in_scope
-from tests.integration.memories.moves import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
+from tests.integration.memories.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
+from tests.support.memories import keep
 
 
 def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
@@ -226,11 +228,11 @@ def test_a_query_embedded_before_the_move_is_asked_again_after_it(
 
     def moved_meanwhile(**asked: Any) -> Any:
         vectors = embed_texts(**asked)
-        monkeypatch.setattr("apps.memories.services.recall.recaller.embed_query", embed_texts)
+        monkeypatch.setattr(recaller, "embed_query", embed_texts)
         move(mind, SHORT)
         return vectors
 
-    monkeypatch.setattr("apps.memories.services.recall.recaller.embed_query", moved_meanwhile)
+    monkeypatch.setattr(recaller, "embed_query", moved_meanwhile)
     found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="Who naps, dozes, slumbers?")
     assert "asleep" in found[0].content
     assert mind_of(mind) == SHORT

@@ -30,7 +30,8 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
-from tests.integration.memories.moves import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
+from tests.integration.memories.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
+from tests.support.memories import keep
 
 # --- Broken off, doubled, disturbed ------------------------------------------------------------------
 

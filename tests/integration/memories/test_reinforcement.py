@@ -33,10 +33,7 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
-
-
-def keep(agent: Agent, *memories: NewMemory) -> Remembered:
-    return remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+from tests.support.memories import keep
 
 
 def put(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
@@ -66,7 +63,8 @@ def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
         mind, a_memory("The gate  code is 4711.", position=7, occurred_at=NOON + timedelta(minutes=9))
     )
     assert again.ids == first.ids
-    assert (again.stored, again.duplicates, again.reinforced) == (0, set(first.ids), set(first.ids))
+    assert again.stored == 0
+    assert again.duplicates == again.reinforced == set(first.ids)
     assert first.reinforced == frozenset()
     assert reinforced(mind) == {"The gate code is 4711.": 1}
     assert memories_of(mind)[0].detail == {}
@@ -75,7 +73,8 @@ def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
 def test_nearly_the_same_is_reinforced_and_its_wording_kept(mind: Agent) -> None:
     first = put(mind, towards(1.0), a_memory("The river froze in January."))
     again = put(mind, towards(0.97), a_memory("the river froze, in January"))
-    assert (again.ids, again.reinforced) == (first.ids, set(first.ids))
+    assert again.ids == first.ids
+    assert again.reinforced == set(first.ids)
     (row,) = memories_of(mind)
     assert row.content == "The river froze in January."
     assert row.detail == {"wordings": ["the river froze, in January"]}
@@ -148,7 +147,8 @@ def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=old.ids, reason="a test", actor="system:tests")
     again = keep(mind, a_memory("The ferry leaves at dawn."))
-    assert (again.ids, again.stored, again.reinforced) == (old.ids, 1, set(old.ids))
+    assert (again.ids, again.stored) == (old.ids, 1)
+    assert again.reinforced == set(old.ids)
     (row,) = memories_of(mind)
     assert (row.status, row.archived_at) == (MemoryStatus.ACTIVE, None)
     assert term_counts(mind) == true_counts(mind)
@@ -379,7 +379,8 @@ def test_what_nobody_has_weighed_is_appraised_as_it_is_stored(
 ) -> None:
     keep(mind, a_memory(text, **parts))
     (row,) = memories_of(mind)
-    assert (row.importance, row.retention) == (pytest.approx(importance), retention)
+    assert row.importance == pytest.approx(importance)
+    assert row.retention == retention
     if days is None:
         assert row.expires_at is None
     else:

@@ -151,9 +151,9 @@ def test_a_round_rests_between_its_steps_as_the_share_says(
     settings.ARBOR_MAINTENANCE_SHARE = 0.25
     make_agents(tenant, 2)
     rests: list[float] = []
-    monkeypatch.setattr(rounds.time, "sleep", rests.append)
+    monkeypatch.setattr(time, "sleep", rests.append)
     clock = iter(range(1000))
-    monkeypatch.setattr(rounds.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     make_round("test", waiting=EVERYBODY, tend=lambda _tenant_id, _agent_id: 0, lasts=timedelta(seconds=500))
     # A second of work, as this clock has it, is followed by three of rest.
     assert rests == [3.0, 3.0]

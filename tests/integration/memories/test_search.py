@@ -15,18 +15,14 @@ from apps.memories.models import Memory, MemoryAccess
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.recall import search
 from apps.memories.services.recall.search import Similar, search_similar_memories
-from apps.memories.services.store.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
-from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from arbor.memory.values import MemoryStatus, MemoryType
 from tests.integration.memories.conftest import NOON, RemoteEmbedder, a_memory
+from tests.support.memories import keep
 
 TEXTS = ("The oak is old.", "A boat lies in the shed.", "The ferry came late.", "Read the gauge twice.")
-
-
-def keep(agent: Agent, *memories: NewMemory) -> None:
-    remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
 
 
 def find(agent: Agent, text: str, **options: Any) -> list[Similar]:

@@ -10,12 +10,12 @@ from django.db import transaction
 
 from apps.agents.models import Agent
 from apps.memories.services.jobs.upkeep import expire_memories
-from apps.memories.services.store.remember import Remembered, remember, store
+from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ContentInvalid, TenantRequired
 from arbor.memory.content import MAX_CONTENT_BYTES
-from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from arbor.memory.values import MemoryStatus, MemoryType
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,
@@ -26,10 +26,7 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
-
-
-def keep(agent: Agent, *memories: NewMemory) -> Remembered:
-    return remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
+from tests.support.memories import keep
 
 
 def test_a_memory_is_stored_with_everything_that_was_said_of_it(mind: Agent) -> None:

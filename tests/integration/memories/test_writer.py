@@ -94,8 +94,9 @@ def test_a_step_sees_memories_placed_by_an_earlier_one(tenant: Tenant, mind: Age
     )
     assert one.stored == 1
     assert two.ids[0] == three.ids[0] == one.ids[0]
-    assert (two.duplicates, two.reinforced, two.stored) == ({one.ids[0]}, {one.ids[0]}, 1)
-    assert (three.duplicates, three.reinforced) == ({one.ids[0]}, {one.ids[0]})
+    assert two.stored == 1
+    assert two.duplicates == two.reinforced == {one.ids[0]}
+    assert three.duplicates == three.reinforced == {one.ids[0]}
     ferry, bell = memories_of(mind)
     assert (ferry.content, bell.content) == (first.content, other.content)
     assert ferry.detail == {"wordings": [nearly.content]}

@@ -165,7 +165,7 @@ def _names(agent: Agent) -> dict[UUID, Any]:
 def _memory(row: Memory, episodes: dict[UUID, Any]) -> dict[str, Any]:
     found = _columns(row, "id", "archived_at", "episode_id", "embedding", "lexical")
     found["archived"] = row.archived_at is not None
-    found["episode"] = episodes.get(row.episode_id)
+    found["episode"] = None if row.episode_id is None else episodes.get(row.episode_id)
     found["embedding"] = row.embedding
     found["lexical"] = (row.lexical.indices(), row.lexical.values())
     return found

@@ -17,6 +17,7 @@ from apps.memories.services.store.create import create_semantic_memory
 from apps.memories.services.store.provenance import add_source
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, IdentityAspect
+from apps.selves.services import aspects, beliefs
 from apps.selves.services.alignment import alignments
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
@@ -109,8 +110,8 @@ def test_wrong_input_changes_nothing(agent: Agent) -> None:
 
 
 def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.selves.services.beliefs.MAX_BELIEFS", 1)
-    monkeypatch.setattr("apps.selves.services.aspects.MAX_ASPECTS", 1)
+    monkeypatch.setattr(beliefs, "MAX_BELIEFS", 1)
+    monkeypatch.setattr(aspects, "MAX_ASPECTS", 1)
     with tenant_transaction(agent.tenant_id):
         BeliefFactory(agent=agent)
         BeliefFactory(agent=agent, status=Standing.DROPPED)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 from django.db import IntegrityError, OperationalError, connection, connections, transaction
+from django.db.backends.postgresql.base import DatabaseWrapper
 
 from apps.memories.models import Memory
 from apps.tenants.scope import APP, TENANT_SETTING, USER_SETTING, tenant_transaction, user_transaction
@@ -151,8 +152,10 @@ def pooled(database: None) -> Iterator[None]:
     try:
         yield
     finally:
-        connections[APP].close()
-        connections[APP].close_pool()
+        connection = connections[APP]
+        assert isinstance(connection, DatabaseWrapper)
+        connection.close()
+        connection.close_pool()
         del connections[APP]
         settings.update(before)
 

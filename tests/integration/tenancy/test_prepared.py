@@ -20,7 +20,7 @@ _PREPARED = "SELECT count(*) FROM pg_prepared_statements"
 
 
 def _connected(alias: str) -> psycopg.Connection[Any]:
-    params: dict[str, Any] = connections[alias].get_connection_params()  # type: ignore[no-untyped-call]
+    params: dict[str, Any] = connections[alias].get_connection_params()
     wanted = {name: params[name] for name in ("dbname", "user", "password", "host", "port") if name in params}
     return psycopg.connect(**wanted, autocommit=True, prepare_threshold=None)
 

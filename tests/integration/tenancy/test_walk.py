@@ -227,7 +227,7 @@ def test_a_model_that_leaves_the_tenant_out_of_its_keys_is_refused(monkeypatch: 
 
         class Meta(TenantModel.Meta):
             app_label = "tenants"
-            constraints: ClassVar[list[models.UniqueConstraint]] = [
+            constraints: ClassVar[list[models.BaseConstraint]] = [
                 models.UniqueConstraint(fields=["title"], name="letter_title")
             ]
 

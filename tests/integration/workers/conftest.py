@@ -22,18 +22,18 @@ def valkey() -> Iterator[EmbeddedValkey]:
     before = app.conf.broker_url
     with EmbeddedValkey.temporary() as server:
         _forget_connections()
-        app.conf.broker_url = server.url
+        app.conf.update(broker_url=server.url)
         app.set_current()
         yield server
         _forget_connections()
-        app.conf.broker_url = before
+        app.conf.update(broker_url=before)
 
 
 def _forget_connections() -> None:
     """Celery keeps its connections by address, and its producers for ever: also of tests that had no broker."""
     pools.reset()
-    app.amqp._producer_pool = None
-    app._pool = None
+    app.amqp._producer_pool = None  # type: ignore[attr-defined]  # private to Celery
+    app._pool = None  # type: ignore[attr-defined]  # private to Celery
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def _hint(tenant_id: UUID, number: int) -> Message:
 def _waiting(broker: redis.Redis) -> list[tuple[str, list[int]]]:
     """Return the messages in the order in which they are taken: whose they are, and the epochs they carry."""
     found = []
-    for raw in reversed(broker.lrange(f"arbor:{Queue.HEARTBEAT}", 0, -1)):  # type: ignore[arg-type]
+    for raw in reversed(broker.lrange(f"arbor:{Queue.HEARTBEAT}", 0, -1)):
         message: dict[str, Any] = json.loads(raw)
         _args, kwargs, _embed = json.loads(base64.b64decode(message["body"]))
         epochs = [kwargs["epoch"], *(arguments["epoch"] for arguments in kwargs.get(ALSO, ()))]

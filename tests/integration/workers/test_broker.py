@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import redis
+from kombu.transport.redis import Channel
 
 from apps.queues import Message, Task, publish
-from workers import broker as workers_broker
 from workers.app import app
 from workers.broker import EVENTS_BUFFERED_S, Consumer, Transport
 
@@ -52,9 +53,10 @@ def test_a_channel_that_lost_its_pool_gets_another_client(broker: redis.Redis) -
     with app.connection_for_write() as connection:
         assert isinstance(connection.transport, Transport)
         channel = connection.default_channel
+        assert isinstance(channel, Channel)
         with channel.conn_or_acquire() as first, channel.conn_or_acquire() as again:
             assert first is again
-        channel._after_fork()
+        channel._after_fork()  # type: ignore[attr-defined]  # private to kombu
         with channel.conn_or_acquire() as other:
             assert other is not first
             assert other.ping()
@@ -62,7 +64,7 @@ def test_a_channel_that_lost_its_pool_gets_another_client(broker: redis.Redis) -
 
 def test_task_events_wait_for_each_other_and_are_never_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(workers_broker.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     consumer = Consumer.__new__(Consumer)
     consumer.hub = Hub()
     for _ in range(5):

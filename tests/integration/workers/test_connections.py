@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from celery.signals import task_postrun, worker_process_init
 from django.db import OperationalError, connections
+from django.db.backends.postgresql.base import DatabaseWrapper
 
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
@@ -60,8 +61,10 @@ def pooled(settings: pytest.FixtureRequest) -> Iterator[None]:
     found["OPTIONS"]["pool"] = {"min_size": 1, "max_size": POOL, "timeout": 10}
     settings.ARBOR_DB_POOL_SIZE = POOL  # type: ignore[attr-defined]
     yield
-    connections[APP].close()
-    connections[APP].close_pool()
+    connection = connections[APP]
+    assert isinstance(connection, DatabaseWrapper)
+    connection.close()
+    connection.close_pool()
     found.update(before[0])
     found["OPTIONS"] = before[1]
     del connections[APP]

@@ -77,7 +77,7 @@ def test_a_message_that_cannot_be_sent_does_not_keep_the_next_one_back(
 
 
 def _in_broker(broker: redis.Redis, queue: Queue) -> dict[str, Any]:
-    (raw,) = broker.lrange(f"arbor:{queue}", 0, -1)  # type: ignore[misc]
+    (raw,) = broker.lrange(f"arbor:{queue}", 0, -1)
     found: dict[str, Any] = json.loads(raw)
     return found
 
@@ -105,13 +105,13 @@ def test_a_message_names_its_agent_for_people_and_carries_ids_only(
 
 @pytest.mark.parametrize("task", [Task.ADVANCE, Task.EXECUTE_CALL, Task.DELIVER])
 def test_a_message_without_a_tenant_is_refused(task: Task, celery: Celery) -> None:
-    arguments: dict[str, Any] = {
+    arguments: dict[Task, dict[str, Any]] = {
         Task.ADVANCE: {"agent_id": str(uuid4()), "epoch": 1},
         Task.EXECUTE_CALL: {"call_id": str(uuid4())},
         Task.DELIVER: {"message_id": str(uuid4())},
-    }[task]
+    }
     with pytest.raises(TenantRequired, match=f"a message for {task} came without its header {TENANT_HEADER}"):
-        celery.tasks[task.value].apply(kwargs=arguments, throw=True)
+        celery.tasks[task.value].apply(kwargs=arguments[task], throw=True)
 
 
 def _deliver(celery: Celery, message: Message, *, tenant_id: UUID) -> None:

@@ -8,6 +8,7 @@ import pytest
 from celery import Celery
 from celery.signals import worker_init
 
+from apps.memories.services.embedding import embedding
 from apps.queues import Queue
 from arbor.adapters import wordllama
 from arbor.embedding.models import EmbeddingModel
@@ -50,7 +51,8 @@ def test_an_embedder_that_cannot_be_had_keeps_no_pool_from_beginning(
     celery: Celery, cold: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "apps.memories.services.embedding.embedding.installation_model",
+        embedding,
+        "installation_model",
         lambda: EmbeddingModel(name="nobody/knows", dimension=256),
     )
     assert begin(celery, Queue.HEARTBEAT) == (1, 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from arbor.adapters.connect import Credentials, connect_model
@@ -66,7 +68,7 @@ def test_it_summarizes_by_rule(model: Model) -> None:
     reply = model.complete(_asked(CallPurpose.SUMMARIZE), deadline_s=1)
     summary = read_summary(reply.text)
     assert "Ada: The keel of the Heron was laid in Lisbon." in summary
-    assert (reply.provider, reply.cost_usd) == ("reflex", 0)
+    assert (reply.provider, reply.cost_usd) == ("reflex", Decimal(0))
 
 
 def test_it_names_concepts_by_rule(model: Model) -> None:

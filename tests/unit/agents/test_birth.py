@@ -80,4 +80,5 @@ def test_values_are_beliefs_and_what_a_character_is_are_aspects() -> None:
     assert purpose.content == "keeper"
     assert len(concept.content) <= TEXT_LENGTH
     assert {item.source for item in (belief, concept, purpose)} == {"template:Small"}
-    assert first_beliefs(spec()) == first_aspects(spec()) == ()
+    assert first_beliefs(spec()) == ()
+    assert first_aspects(spec()) == ()

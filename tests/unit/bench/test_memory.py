@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,6 @@ def test_what_was_not_measured_is_not_reached() -> None:
 
 
 def test_a_benchmark_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory.sys, "executable", "/bin/false")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(click.ClickException, match="the benchmark store ended with exit code 1"):
         memory._command("store", ())

@@ -133,9 +133,10 @@ def _called(node: ast.AST, path: Path) -> tuple[str, ...]:
         case ast.Call(args=members) | ast.Tuple(elts=members) | ast.List(elts=members):
             found: tuple[str, ...] = ()
             for member in members:
-                if not isinstance(member, ast.Constant) or (*found, member.value) not in nodes():
+                name = member.value if isinstance(member, ast.Constant) else None
+                if not isinstance(name, str) or (*found, name) not in nodes():
                     break
-                found = (*found, member.value)
+                found = (*found, name)
             return found if found in commands() else ()
         case _:
             return ()

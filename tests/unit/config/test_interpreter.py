@@ -21,7 +21,7 @@ PYENV = "'--prefix=/home/somebody/.pyenv/versions/3.13.0' '--enable-shared' 'LDF
 DEBIAN = "'--enable-shared' '--with-wheel-pkg-dir=/usr/share/python-wheels/' 'CFLAGS=-g '"
 
 
-def built(*, loaded: str | None = None, **config: object) -> tuple[bool, bool, bool]:
+def built(config: dict[str, object], *, loaded: str | None = None) -> tuple[bool, bool, bool]:
     found = read_build("3.13.0", config.get, loaded=loaded)
     assert found.version == "3.13.0"
     return found.pgo, found.lto, found.shared
@@ -45,13 +45,13 @@ def built(*, loaded: str | None = None, **config: object) -> tuple[bool, bool, b
 def test_a_build_is_read_from_its_configuration(
     config: dict[str, object], expected: tuple[bool, bool, bool]
 ) -> None:
-    assert built(**config) == expected
+    assert built(config) == expected
 
 
 def test_an_executable_that_loads_no_libpython_is_static() -> None:
-    config = {"CONFIG_ARGS": DOCKER, "Py_ENABLE_SHARED": 1}
-    assert not built(loaded="7f00 /usr/lib/libc.so.6\n", **config)[2]
-    assert built(loaded="7f00 /usr/lib/libpython3.13.so.1.0\n", **config)[2]
+    config: dict[str, object] = {"CONFIG_ARGS": DOCKER, "Py_ENABLE_SHARED": 1}
+    assert not built(config, loaded="7f00 /usr/lib/libc.so.6\n")[2]
+    assert built(config, loaded="7f00 /usr/lib/libpython3.13.so.1.0\n")[2]
 
 
 @pytest.mark.parametrize(

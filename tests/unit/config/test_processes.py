@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tornado.options import options
 
 import config.cli.with_django  # noqa: F401
 from arbor.errors import ServerError
@@ -42,13 +45,13 @@ def test_flower_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> 
 
     def make_server(_app: Any, credentials: str) -> Any:
         def start() -> None:
-            started.append(f"{flower.options.address}:{flower.options.port} {credentials}")
+            started.append(f"{options.address}:{options.port} {credentials}")
 
         return SimpleNamespace(start_http_server=start, start=lambda: None, stop=lambda: None)
 
     monkeypatch.setattr(flower, "load_app", lambda: None)
     monkeypatch.setattr(flower, "make_server", make_server)
-    monkeypatch.setattr(flower.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert run("flower", "--host", "127.0.0.2", "--port", "5556") == 0
     assert started == ["127.0.0.2:5556 operator:secret"]
 
@@ -103,6 +106,6 @@ def test_the_status_is_refreshed_until_it_is_interrupted(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(status, "_now", lambda: {"model": "reflex/default"})
-    monkeypatch.setattr(status.time, "sleep", interrupted)
+    monkeypatch.setattr(time, "sleep", interrupted)
     assert run("status", "--watch", "--json") == 130
     assert json.loads(capsys.readouterr().out) == {"model": "reflex/default"}

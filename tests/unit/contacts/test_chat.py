@@ -240,7 +240,7 @@ def test_a_preference_is_stored_in_small_letters() -> None:
 
 
 def test_a_mind_is_rebuilt_in_the_order_of_time() -> None:
-    events = [
+    events: list[PastHeartbeat | PastTurn] = [
         PastHeartbeat(at=NOW, thinking="one", concerns=["a", "b"], curiosity=["why?"], acted=True),
         PastHeartbeat(at=NOW + timedelta(hours=1), thinking="two", resolved=["A"], user_waiting=True),
         PastTurn(at=NOW + timedelta(hours=2), human="nora", conversation="c", thinking="three", over=False),

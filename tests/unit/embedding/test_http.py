@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from arbor.adapters import embedding_http
 from arbor.adapters.credentials import Credentials
 from arbor.adapters.embedders import connect_embedder
 from arbor.adapters.embedding_http import MAX_TEXT_BYTES
@@ -146,7 +147,7 @@ def test_a_server_that_cannot_be_reached_is_named() -> None:
 
 def test_the_deadline_is_for_all_batches_together(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 1.0, 31.0])
-    monkeypatch.setattr("arbor.adapters.embedding_http.time", FakeTime(clock.__next__))
+    monkeypatch.setattr(embedding_http, "time", FakeTime(clock.__next__))
     asked: list[int] = []
 
     def server(request: httpx.Request) -> httpx.Response:

@@ -103,9 +103,7 @@ def test_a_lock_is_let_go_a_minute_after_its_heartbeat_is_gone(
         ("reprioritize", "fly", False),
     ],
 )
-def test_a_step_is_carried_out_by_its_action_or_where_that_is_not_offered_by_another_that_works(
-    action: str, step: str, expected: bool
-) -> None:
+def test_a_step_needs_its_action_or_one_that_replaces_it(action: str, step: str, expected: bool) -> None:
     offered = {"recall", "reflect", "rest", "observe", "review_goals", "reprioritize"}
     assert carries_out(action, step, offered=offered) is expected
 

@@ -96,7 +96,7 @@ def test_what_has_come_nearer_is_suggested_only_while_there_is_room() -> None:
     assert advice(near, *active) == []
 
 
-def test_what_is_due_within_a_day_is_suggested_also_while_there_is_no_room_and_says_to_make_some() -> None:
+def test_a_goal_due_within_a_day_is_suggested_without_room_too() -> None:
     due = seen(GoalState.QUEUED, id="q", deadline=NOW + timedelta(hours=20))
     late = seen(GoalState.QUEUED, id="late", deadline=NOW + timedelta(days=3), present_memories=1)
     waits = seen(GoalState.QUEUED, id="w", deadline=NOW + timedelta(hours=20), blocker="rain")

@@ -11,6 +11,7 @@ from arbor.heartbeat import context_budget, sections
 from arbor.heartbeat.context_budget import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
 from arbor.heartbeat.fitting import SHEDS, fit
 from arbor.heartbeat.prompt import build_prompt
+from arbor.heartbeat.sections.text import Section
 from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation
 from arbor.models.windows import window_of
@@ -58,9 +59,11 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
     rendered: list[Situation] = []
     seen = full_situation()
 
-    found, _ = fit(
-        seen, SHARES, lambda situation: rendered.append(situation) or sections.render(situation, NONCE)
-    )  # type: ignore[func-returns-value]
+    def render(situation: Situation) -> list[Section]:
+        rendered.append(situation)
+        return sections.render(situation, NONCE)
+
+    found, _ = fit(seen, SHARES, render)
 
     assert found.situation is seen
     assert found.cut == {}

@@ -228,7 +228,7 @@ def test_every_offered_parameter_is_described() -> None:
         assert all(offer.params.values())
 
 
-def test_what_this_installation_cannot_do_is_refused_with_what_is_missing_and_not_offered_instead() -> None:
+def test_a_missing_action_is_refused_with_why_and_never_offered() -> None:
     missing = {"inquire_deep": "no web search is set up"}
     proposed = [ProposedAction(action=name) for name in ("inquire_deep", "fly")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -92,7 +93,7 @@ def test_what_cancels_out_has_no_centre() -> None:
 @pytest.mark.parametrize(
     "rows", [[[math.nan, 1.0]], [[math.inf, 1.0]], [[0.0, 0.0]], [1.0, 2.0], [[1.0, 2.0, 3.0]]]
 )
-def test_vectors_that_cannot_be_compared_are_refused_with_what_would_be_right(rows: list[object]) -> None:
+def test_vectors_that_cannot_be_compared_are_refused_with_what_would_be_right(rows: list[Any]) -> None:
     with pytest.raises(Invalid, match="vectors must"):
         check_vectors(rows, dimension=2)
 

@@ -123,7 +123,9 @@ def test_what_is_no_summary_is_not_taken_for_one(reply: str, fault: str) -> None
 
 def _named(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
     read = read_concepts(json.dumps(reply), count=count)
-    return {place: [tuple(concept) for concept in concepts] for place, concepts in read.by_place.items()}
+    return {
+        place: [(name, strength) for name, strength in concepts] for place, concepts in read.by_place.items()
+    }
 
 
 @pytest.mark.parametrize(

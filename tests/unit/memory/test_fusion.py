@@ -137,8 +137,10 @@ def test_what_was_recalled_lately_has_not_faded() -> None:
 
 
 def test_the_highest_association_counts() -> None:
-    fits, other, plain = {"words": 0.8}, {"words": 0.4}, {}
-    found = ranked(some(fits, other, plain, {}), ties=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)])
+    found = ranked(
+        some({"words": 0.8}, {"words": 0.4}, {}, {}),
+        ties=[(0, 2, 0.5), (1, 2, 1.0), (2, 0, 1.0), (1, 0, 0.25)],
+    )
     assert found[3].terms.association == pytest.approx(0.4 * DEFAULT_WEIGHTS.association)
     assert found[1].terms.association == pytest.approx(0.1 * DEFAULT_WEIGHTS.association)
     assert found[2].terms.association == found[4].terms.association == 0

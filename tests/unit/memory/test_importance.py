@@ -109,7 +109,8 @@ def test_a_text_is_weighed_by_what_it_says_and_who_says_it(
     role: str, text: str, importance: float, retention: str
 ) -> None:
     found = appraise(text, role=role, type=EPISODIC)
-    assert (found.importance, found.retention) == (pytest.approx(importance), retention)
+    assert found.importance == pytest.approx(importance)
+    assert found.retention == retention
 
 
 @pytest.mark.parametrize("kind", [MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC])

@@ -111,7 +111,8 @@ def test_when_the_next_drive_presses(drive: Drive, state: dict[str, object], in_
         assert found is None
     else:
         assert found is not None
-        assert (found[1], found[0] - NOW) == (drive, pytest.approx(hours(in_h), abs=timedelta(seconds=1)))
+        assert found[1] == drive
+        assert found[0] - NOW == pytest.approx(hours(in_h), abs=timedelta(seconds=1))
 
 
 @given(

@@ -198,9 +198,8 @@ def _from_tenant(tenant_id: UUID, model: str, hashes: Sequence[bytes]) -> dict[b
         return {}
     with tenant_transaction(tenant_id):
         entries = list(EmbeddingCacheEntry.objects.filter(model=model, content_hash__in=hashes))
-        _note_use(
-            model, [entry.content_hash for entry in entries if entry.used_at < datetime.now(UTC) - _USE_NOTED]
-        )
+        before = datetime.now(UTC) - _USE_NOTED
+        _note_use(model, [bytes(entry.content_hash) for entry in entries if entry.used_at < before])
     return {bytes(entry.content_hash): np.asarray(entry.embedding, dtype=np.float32) for entry in entries}
 
 

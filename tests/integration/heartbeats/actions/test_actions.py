@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.conf import settings
 
-from apps import web
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.contacts.models import Channel, OutboxMessage
 from apps.goals.models import Goal
@@ -58,8 +58,8 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 @pytest.fixture
 def the_web(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the web be set up; nothing here asks it."""
-    monkeypatch.setattr(web.settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(web.settings, "ARBOR_WEB_ALLOW", ["*"])
+    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
 
 
 def test_every_action_is_offered_with_its_price_and_wrong_parameters_are_refused_for_nothing(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, Plan, PlanStep
@@ -114,7 +115,7 @@ def test_where_a_steps_action_is_not_offered_another_stands_in_but_none_that_doe
 def test_the_rule_policy_does_the_nearest_thing_it_can_and_the_step_is_done(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("django.conf.settings.ARBOR_DEFAULT_MODEL", str(REFLEX_HANDLE))
+    monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", str(REFLEX_HANDLE))
     _may(agent, "synthesize")
     with tenant_transaction(agent.tenant_id):
         draft = PlanDraft(steps=[StepDraft(action="synthesize", description="write the report")])
@@ -132,8 +133,7 @@ def _planned(beat: Beat, goal: Goal, name: str, description: str) -> Intent:
     intentions = [{"action": name, "description": description}]
     beat(reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions}]))
     with tenant_transaction(goal.tenant_id):
-        found: Intent = Intent.objects.get(goal_id=goal.id)
-        return found
+        return Intent.objects.get(goal_id=goal.id)
 
 
 def _standing(step: Intent) -> tuple[str, int, int, object]:

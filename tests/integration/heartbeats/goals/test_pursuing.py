@@ -21,6 +21,7 @@ from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome
+from arbor.heartbeat.steps import acting
 from arbor.heartbeat.steps.acting import ACTS, Act, Execution, rest
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.beater import reply_of
@@ -178,7 +179,7 @@ def test_a_step_that_fails_for_good_ends_its_plan_and_is_told_at_the_next_beat_a
     assert f"action_result: {told}" not in beat(REST)
 
 
-def test_an_intent_is_locked_while_its_action_runs_and_a_lock_of_a_lost_beat_is_let_go_after_a_minute(
+def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, reef = goals
@@ -191,7 +192,7 @@ def test_an_intent_is_locked_while_its_action_runs_and_a_lock_of_a_lost_beat_is_
         seen.append((intent.status, intent.locked_by == execution.heartbeat.heartbeat_id))
         return (yield from rest(execution, decision))
 
-    monkeypatch.setattr("arbor.heartbeat.steps.acting.ACTS", {**ACTS, "recall": look})
+    monkeypatch.setattr(acting, "ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
         Intent.objects.filter(goal_id=reef.id).update(
             status=IntentStatus.LOCKED, locked_by=UUID(int=9), locked_at=timezone.now()
@@ -303,7 +304,7 @@ def _turns(
         return done.model_copy(update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"})
 
     beat(plan_for(goals[1], "what the pilots said"))
-    monkeypatch.setattr("arbor.heartbeat.steps.acting.ACTS", {**ACTS, "recall": look})
+    monkeypatch.setattr(acting, "ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]

@@ -6,8 +6,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 
-from apps import web
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal, Intent
@@ -83,8 +83,8 @@ def test_a_boundary_is_known_by_meaning_when_an_action_is_about_to_store(
 def test_every_text_that_goes_out_is_held_against_boundaries_by_its_meaning(
     beater: Beater, agent: Agent, monkeypatch: pytest.MonkeyPatch, action: str, params: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(web.settings, "ARBOR_SEARCH_URL", "http://search.invalid")
-    monkeypatch.setattr(web.settings, "ARBOR_WEB_ALLOW", ["*"])
+    monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
+    monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(allowed_actions=[action, "rest"])
     beater.beat(reply_of(actions=[action_of(action, **params)]))
