@@ -210,7 +210,9 @@ class MindMachine(RuleBasedStateMachine):
     @rule()
     def merge_two_concepts(self) -> None:
         with tenant_transaction(self.tenant.id):
-            names = Concept.objects.filter(agent_id=self.agent.id).order_by("key").values_list("name", flat=True)
+            names = (
+                Concept.objects.filter(agent_id=self.agent.id).order_by("key").values_list("name", flat=True)
+            )
             if len(names) > 1:
                 merge_concepts(agent_id=self.agent.id, kept=names[0], gone=names[1])
 
