@@ -9,14 +9,22 @@ from ipaddress import ip_address
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
-# How long an example takes says what else the machine does.
-settings.register_profile("arbor", deadline=None)
-settings.load_profile("arbor")
+from tests.support import hypothesis_profiles
 
 #: Settings that name a real provider; tests and the processes they start must not see them.
 PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "OLLAMA_")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the profile and the seed of Hypothesis before its plugin reads them."""
+    hypothesis_profiles.configure(config)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print the seed, so that a failure can be repeated."""
+    return hypothesis_profiles.report_seed(config)
 
 
 def _is_beyond_this_machine(family: int, address: Any) -> bool:

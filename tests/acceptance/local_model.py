@@ -72,6 +72,8 @@ def main() -> None:
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
     params.cpuparams.n_threads = min(2, os.cpu_count() or 1)
+    # The likeliest token at each step: so small a model then copies an example instead of rambling on.
+    params.sampling.top_k = 1
     params.warmup = False
     params.verbosity = -1
     server = xllamacpp.Server(params)

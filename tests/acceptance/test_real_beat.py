@@ -1,9 +1,10 @@
-"""A whole heartbeat on a real language model: what it decides is recorded, what it gets wrong is handled."""
+"""A whole heartbeat on a real language model completes in each mode, and is recorded as what the model replied."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
@@ -30,7 +31,8 @@ from tests.integration.heartbeats.fleet import a_fleet
 
 pytestmark = pytest.mark.acceptance
 
-# A short character and one action: a model of 270 million parameters writes some twenty tokens a second.
+# A short character, two actions, and a reply to copy: a model of 270 million parameters writes some twenty tokens a second,
+# and without an example fills every list until its reply is cut off.
 TEMPLATE = """---
 name: Pebble
 version: "1"
@@ -46,7 +48,13 @@ actions: [rest, recall]
 ## Instructions
 
 - Answer in very few words.
+- A good answer: {"thinking": "I am calm.", "actions": [{"action": "rest", "params": {}, "reasoning": "calm", "goal_id":
+  null, "intent_id": null}], "memory_notes": [], "goal_updates": [], "new_goals": [], "concerns": [], "curiosity": []}
+- Keep every further list of your answer empty, like this: []
 """
+
+#: Heartbeats until one is completed: each asks three times, as in production, and the next one asks anew.
+HEARTBEATS = 3
 
 
 @pytest.fixture
@@ -92,43 +100,78 @@ _LIVES: dict[Mode, Callable[[Agent], None]] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Outcome:
+    """A heartbeat, its replies, and what the agent had before and after it."""
+
+    heartbeat: Heartbeat
+    replies: list[ExternalCall]
+    ledger: list[LedgerEntry]
+    before: AgentState
+    after: AgentState
+    new: list[Memory]
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("mode", list(Mode))
-def test_a_beat_of_each_mode_on_a_real_model_is_recorded_as_what_it_was(
+def test_a_heartbeat_of_each_mode_completes_on_a_real_model(
     real_model: str, tenant: Tenant, mode: Mode
 ) -> None:
+    with tenant_transaction(tenant.id):
+        add_template(text=TEMPLATE, actor="test")
+        agent = create_agent(name="Pebble", template_name="Pebble", actor="test")
+        start_agent(agent_id=agent.id, actor="test")
+        _LIVES[mode](agent)
+    for _ in range(HEARTBEATS):
+        outcome = _run_heartbeat(agent)
+        heartbeat = outcome.heartbeat
+        assert (heartbeat.mode, heartbeat.model) == (mode, real_model)
+        assert [entry.output_tokens > 0 for entry in outcome.ledger] == [True] * len(outcome.replies)
+        if heartbeat.status == HeartbeatStatus.DONE:
+            break
+        _assert_nothing_made_up(outcome)
+    assert (heartbeat.status, heartbeat.reason) == (HeartbeatStatus.DONE, "")
+    _assert_recorded_as_replied(outcome)
+
+
+def _run_heartbeat(agent: Agent) -> _Outcome:
+    """Run one heartbeat of an agent at once, to its end."""
     with a_fleet() as fleet:
-        with tenant_transaction(tenant.id):
-            add_template(text=TEMPLATE, actor="test")
-            agent = create_agent(name="Pebble", template_name="Pebble", actor="test")
-            start_agent(agent_id=agent.id, actor="test")
-            _LIVES[mode](agent)
+        with tenant_transaction(agent.tenant_id):
             before = AgentState.objects.get(agent_id=agent.id)
             known = set(Memory.objects.filter(agent_id=agent.id).values_list("id", flat=True))
             claim_now(agent_id=agent.id)
         fleet.run()
-    with tenant_transaction(tenant.id):
-        beat = Heartbeat.objects.get(agent_id=agent.id)
-        calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).order_by("requested_at"))
-        ledger = list(LedgerEntry.objects.filter(agent_id=agent.id, error_kind=""))
-        after = AgentState.objects.get(agent_id=agent.id)
-        new = list(Memory.objects.filter(agent_id=agent.id).exclude(id__in=known))
-    assert (beat.mode, beat.model) == (mode, real_model)
-    replies = [call for call in calls if call.status == "complete"]
-    assert [entry.output_tokens > 0 for entry in ledger] == [True] * len(replies)
-    if beat.status == HeartbeatStatus.DONE:
-        # Whatever stands in the record stood in the model's own words.
-        said = [json.loads(call.reply) for call in replies if _is_json(call.reply)]
-        assert all(reply["thinking"].strip() in beat.reasoning for reply in said)
-        assert len(beat.actions) <= sum(len(reply["actions"]) for reply in said)
-        assert after.beats == before.beats + 1
-        assert new
-        assert {memory.source for memory in new} == {f"heartbeat:{beat.id}"}
-    else:
-        # The reply was cut or unreadable, or the call failed: nothing was made up in its place.
-        assert beat.reason
-        assert (after.beats, after.energy) == (before.beats, before.energy)
-        assert (new, beat.actions, beat.narrative) == ([], [], "")
+    with tenant_transaction(agent.tenant_id):
+        heartbeat = Heartbeat.objects.filter(agent_id=agent.id).latest("started_at")
+        calls = ExternalCall.objects.filter(heartbeat_id=heartbeat.id).order_by("requested_at")
+        return _Outcome(
+            heartbeat=heartbeat,
+            replies=[call for call in calls if call.status == "complete"],
+            ledger=list(LedgerEntry.objects.filter(call_id__in=[call.id for call in calls], error_kind="")),
+            before=before,
+            after=AgentState.objects.get(agent_id=agent.id),
+            new=list(Memory.objects.filter(agent_id=agent.id).exclude(id__in=known)),
+        )
+
+
+def _assert_recorded_as_replied(outcome: _Outcome) -> None:
+    heartbeat = outcome.heartbeat
+    replies = [json.loads(call.reply) for call in outcome.replies if _is_json(call.reply)]
+    assert replies
+    assert all(reply["thinking"].strip() in heartbeat.reasoning for reply in replies)
+    assert len(heartbeat.actions) <= sum(len(reply["actions"]) for reply in replies)
+    assert outcome.after.beats == outcome.before.beats + 1
+    assert outcome.new
+    assert {memory.source for memory in outcome.new} == {f"heartbeat:{heartbeat.id}"}
+
+
+def _assert_nothing_made_up(outcome: _Outcome) -> None:
+    """Check a heartbeat whose replies were cut off or unreadable, or whose call failed."""
+    heartbeat, before, after = outcome.heartbeat, outcome.before, outcome.after
+    assert heartbeat.reason
+    assert (after.beats, after.energy) == (before.beats, before.energy)
+    assert (outcome.new, heartbeat.actions, heartbeat.narrative) == ([], [], "")
 
 
 def _is_json(text: str) -> bool:

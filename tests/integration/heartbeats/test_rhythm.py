@@ -131,6 +131,15 @@ def test_an_idle_agent_beats_slower_and_reflects_now_and_then(fleet: Fleet, cont
     assert waits == pytest.approx(wanted, rel=0.06)
 
 
+@pytest.mark.parametrize(("every", "reflections"), [(2, 3), (5, 1)])
+def test_an_idle_agent_reflects_as_often_as_is_set(
+    every: int, reflections: int, fleet: Fleet, content: Agent, settings: Any
+) -> None:
+    settings.ARBOR_REFLECT_EVERY = every
+    statuses = [beat(fleet, content).status for _ in range(5)]
+    assert statuses.count(HeartbeatStatus.DONE) == reflections
+
+
 def test_an_idle_beat_costs_few_statements(fleet: Fleet, content: Agent) -> None:
     beat(fleet, content)
     make_due(content)

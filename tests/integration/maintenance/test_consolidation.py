@@ -218,6 +218,21 @@ def test_prompts_are_emptied_when_they_were_kept_for_long_enough(
 
 
 @pytest.mark.usefixtures("modelled")
+def test_prompts_are_kept_for_as_long_as_is_set(
+    mind: Agent, fleet: Fleet, scripted: Script, settings: Any
+) -> None:
+    scripted(_concepts(*([["ship"]] * 4)))
+    remember_talk(mind)
+    consolidate()
+    fleet.run()
+    let_pass(mind, timedelta(hours=2))
+    settings.ARBOR_ERRAND_PROMPTS_KEPT = timedelta(hours=3)
+    assert empty_prompts().done == 0
+    settings.ARBOR_ERRAND_PROMPTS_KEPT = timedelta(hours=1)
+    assert empty_prompts().done == 1
+
+
+@pytest.mark.usefixtures("modelled")
 def test_what_a_model_keeps_leaving_out_is_decided_by_rule(
     mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
 ) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
 from arbor.memory.values import MemoryStatus, NewMemory
 from tests.factories.agents import AgentFactory
+from tests.support.races import race
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
@@ -161,16 +162,8 @@ def true_counts(agent: Agent) -> dict[int, int]:
 
 
 def at_once[T](work: Callable[[int], T], *, writers: int) -> list[T]:
-    """Do the work in as many threads, each on a connection of its own, and return what each came to."""
-
-    def run(writer: int) -> T:
-        try:
-            return work(writer)
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(writers) as pool:
-        return list(pool.map(run, range(writers)))
+    """Do the work in as many threads at the same moment, each on a connection of its own, and return the results."""
+    return race(*(partial(work, writer) for writer in range(writers)))
 
 
 def access_counts(agent: Agent) -> dict[UUID, int]:

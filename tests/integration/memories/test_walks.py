@@ -66,7 +66,7 @@ def assert_paths(found: Iterable[Found], start: Node, drawn: Drawn, things: Sequ
         assert (at.kind, at.id, node.hops) == (node.kind, node.id, len(node.path))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=edges, hops=st.integers(1, 6))
 def test_every_walk_finds_what_a_plain_one_finds(mind: Agent, drawn: Drawn, hops: int) -> None:
     things = _nine(mind)

@@ -78,19 +78,19 @@ def check(text: str) -> None:
     assert all(item.reason for item in parsed.dropped)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(reply_like)
 def test_any_object_is_read_or_refused(value: dict[str, Any]) -> None:
     check(json.dumps(value))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.text())
 def test_any_text_is_read_or_refused(text: str) -> None:
     check(text)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(reply_like, st.data())
 def test_a_reply_with_pieces_torn_out_or_put_in_is_read_or_refused(
     value: dict[str, Any], data: st.DataObject

@@ -77,7 +77,7 @@ def situations(draw: st.DrawFn) -> Situation:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(situations())
 def test_every_reply_is_in_the_schema_permitted_paid_for_and_used_whole(seen: Situation) -> None:
     reply = reflex(seen)
@@ -95,7 +95,7 @@ def test_every_reply_is_in_the_schema_permitted_paid_for_and_used_whole(seen: Si
     assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(situations())
 def test_the_same_situation_gives_the_same_reply(seen: Situation) -> None:
     assert reflex(seen) == reflex(seen)

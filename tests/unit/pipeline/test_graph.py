@@ -161,7 +161,7 @@ def test_a_broken_text_prints_nothing(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr() == ("", "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(alphabet='digraph{}[]->;="ab \n\\', max_size=40))
 def test_any_text_is_either_a_pipeline_or_refused(text: str) -> None:
     with pytest.raises(PipelineInvalid):
@@ -207,7 +207,6 @@ _TOKENS = re.findall(
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_a_changed_graph_is_loaded_or_refused(data: st.DataObject) -> None:
     tokens = list(_TOKENS)
     for _ in range(data.draw(st.integers(0, 4), label="changes")):

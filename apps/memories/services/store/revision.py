@@ -133,7 +133,8 @@ def revise(
         memory_id,
         actor,
         f"revised a memory: {reason}",
-        content=(before["content"], becomes.content),
+        # Not the texts: both memories have theirs, and a purge must leave none behind.
+        content_hash=(bytes(before["content_hash"]).hex(), content_hash(becomes.content).hex()),
         importance=(before["importance"], becomes.importance),
         kept_as=(str(memory_id), str(new_id)),
     )

@@ -14,6 +14,7 @@ from apps.selves.models import Belief, BeliefEvidence, SelfChange
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.memory.content import content_hash
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.actions.conftest import Beat, act, memory_of, outcome_of, reply, theme_of
 from tests.integration.heartbeats.conftest import last_of
@@ -52,7 +53,12 @@ class TestMaintain:
         assert (former.status, former.content) == ("archived", "The reef is ten fathoms deep.")
         assert (now.status, now.content) == ("active", "The reef is eleven fathoms deep.")
         assert edge.target_id == now.id
-        assert event.detail["changes"]["content"] == {"from": former.content, "to": now.content}
+        # A purge of either leaves its text nowhere, so the audit log has none.
+        assert event.detail["changes"]["content_hash"] == {
+            "from": content_hash(former.content).hex(),
+            "to": content_hash(now.content).hex(),
+        }
+        assert event.detail["changes"]["kept_as"] == {"from": str(former.id), "to": str(now.id)}
 
     @pytest.mark.parametrize(
         ("judged", "expected"),

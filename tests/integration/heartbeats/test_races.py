@@ -1,0 +1,103 @@
+"""Different operations on one agent at the same moment: its heartbeat happens once, whichever is first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.fleet.administration import resume_tenant, suspend_tenant
+from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.heartbeats.services.schedule import dispatch
+from apps.queues import Message, captured
+from apps.tenants.models import Tenant
+from arbor.models.ports import ScriptedModel
+from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
+from tests.support.races import race
+
+type Script = Callable[..., ScriptedModel]
+type Operation = Callable[[], list[Message]]
+
+
+def published(operation: Callable[[], object]) -> Operation:
+    """Return the operation with the messages that it publishes as its result: a thread has a broker of its own."""
+
+    def run() -> list[Message]:
+        with captured() as messages:
+            operation()
+            return list(messages)
+
+    return run
+
+
+def run_race(fleet: Fleet, first: Operation, second: Operation, *, reverse: bool) -> None:
+    operations = [second, first] if reverse else [first, second]
+    for messages in race(*operations):
+        fleet.messages += messages
+
+
+def recover(fleet: Fleet, agent: Agent) -> None:
+    """Run what is left, and once more after the lease that a lost worker had."""
+    fleet.run()
+    if schedule_of(agent).state != ScheduleState.IDLE:
+        lose_lease(agent)
+        fleet.dispatch()
+        fleet.run()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps_before", [0, 1, 2])
+def test_a_lease_expires_while_its_worker_commits(
+    fleet: Fleet, agent: Agent, scripted: Script, steps_before: int, reverse: bool
+) -> None:
+    scripted(REST, repeat=True)
+    make_due(agent)
+    fleet.dispatch()
+    for _ in range(steps_before):
+        fleet.step()
+    message = fleet.take()
+
+    def expire() -> None:
+        lose_lease(agent)
+        dispatch()
+
+    run_race(fleet, published(lambda: fleet.deliver(message)), published(expire), reverse=reverse)
+    recover(fleet, agent)
+    (heartbeat,) = beats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE
+    assert schedule_of(agent).state == ScheduleState.IDLE
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps_before", [0, 1, 2])
+def test_a_tenant_is_suspended_while_its_agent_has_a_heartbeat(
+    fleet: Fleet, tenant: Tenant, agent: Agent, scripted: Script, steps_before: int, reverse: bool
+) -> None:
+    scripted(REST, repeat=True)
+    make_due(agent)
+    fleet.dispatch()
+    for _ in range(steps_before):
+        fleet.step()
+    message = fleet.take()
+
+    run_race(
+        fleet,
+        published(lambda: fleet.deliver(message)),
+        published(lambda: suspend_tenant(slug=tenant.slug, actor="user:ada")),
+        reverse=reverse,
+    )
+    fleet.run()
+    done = [heartbeat for heartbeat in beats_of(agent) if heartbeat.status == HeartbeatStatus.DONE]
+    assert len(done) <= 1
+    assert fleet.dispatch().due == 0
+
+    resume_tenant(slug=tenant.slug, actor="user:ada")
+    if not done:
+        recover(fleet, agent)
+        if not beats_of(agent):
+            make_due(agent)
+            fleet.dispatch()
+            fleet.run()
+    assert [heartbeat.status for heartbeat in beats_of(agent)] == [HeartbeatStatus.DONE]

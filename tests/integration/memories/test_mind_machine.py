@@ -1,0 +1,58 @@
+"""Any order of acts on a mind leaves it sound, and what was purged is nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from apps.agents.models import Agent
+from apps.memories.services.retention.archive import purge
+from apps.memories.services.store.remember import remember
+from apps.memories.services.store.revision import revise
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from tests.integration.memories.conftest import a_memory
+from tests.integration.memories.mind_invariants import tables_with
+from tests.integration.memories.mind_machine import MindMachine
+
+
+def test_any_order_of_acts_leaves_a_mind_sound(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
+    class Machine(MindMachine):
+        pass
+
+    Machine.tenant, Machine.cleaner = tenant, cleaner
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            # Shrinking outlasts the test's time limit; the steps of a failure are few as they are.
+            phases=[Phase.generate],
+            max_examples=12,
+            stateful_step_count=12,
+            report_multiple_bugs=False,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+def test_a_memory_that_was_revised_and_purged_is_nowhere(
+    mind: Agent, cleaner: psycopg.Connection[Any]
+) -> None:
+    (memory_id,) = remember(
+        tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory("The gate code is 4711.")]
+    ).ids
+    with tenant_transaction(mind.tenant_id):
+        revise(
+            agent_id=mind.id,
+            memory_id=memory_id,
+            becomes=a_memory("The gate has no code."),
+            reason="it was changed",
+            actor="user:ada",
+            vectors=None,
+            model=None,
+        )
+        purge(memory_ids=[memory_id], reason="it is secret", actor="user:ada")
+
+    assert tables_with(cleaner, mind.tenant_id, "The gate code is 4711.") == set()

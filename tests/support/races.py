@@ -1,0 +1,39 @@
+"""Races: different operations that start at the same moment, each on a database connection of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+from django.db import connections
+
+#: A barrier that a thread does not reach breaks, and the test fails with it.
+_PATIENCE_S = 60
+
+
+def race[T](*operations: Callable[[], T]) -> list[T]:
+    """Start all operations together and return their results in order. Raises what the first failed one raised."""
+    barrier = Barrier(len(operations))
+
+    def run(operation: Callable[[], T]) -> T:
+        try:
+            barrier.wait(_PATIENCE_S)
+            return operation()
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(len(operations)) as pool:
+        return list(pool.map(run, operations))
+
+
+def refused_or[T](operation: Callable[[], T], *refusals: type[Exception]) -> Callable[[], T | None]:
+    """Return the operation, which may be refused because the other one was first: then its result is None."""
+
+    def run() -> T | None:
+        try:
+            return operation()
+        except refusals:
+            return None
+
+    return run

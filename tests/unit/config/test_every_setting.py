@@ -1,0 +1,245 @@
+"""Every setting changes something: each is varied by a probe here, or by another test that sets it by its name."""
+
+from __future__ import annotations
+
+import ast
+import re
+import runpy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import override_settings
+
+from apps import web
+from apps.memories.services.clusters import job as clustering
+from apps.memories.services.retention.forgetting import policy
+from apps.memories.services.store.appraisal import ttl_of, word_lists
+from apps.queues import Task
+from arbor.memory.retention import Retention
+from config.cli import up
+from config.environment import data_dir
+from config.pools import worker_pools
+from config.supervisor.nursery import Nursery
+from config.supervisor.run_folder import RunFolder
+from workers.schedule import entries
+
+ROOT = Path(__file__).parents[3]
+SETTINGS = ROOT / "config" / "settings.py"
+#: Read by Django, by their names.
+OF_DJANGO = {
+    "ALLOWED_HOSTS",
+    "CSRF_TRUSTED_ORIGINS",
+    "DEBUG",
+    "SECRET_KEY",
+    "SESSION_COOKIE_SECURE",
+    "MAILERS",
+}
+#: Parts of the addresses of the databases, which Django reads.
+OF_DATABASES = {"_app_url", "_ops_url", "DATABASE_URL", "ARBOR_APP_ROLE", "ARBOR_OPS_ROLE"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """Two values of a setting in the environment, and what must differ between them."""
+
+    values: tuple[str, str]
+    shows: Callable[[], Any]
+    #: What must be set beside it.
+    beside: dict[str, str] = field(default_factory=dict)
+
+
+def loaded(name: str) -> Any:
+    """Return a setting as a process loads it that starts in this environment."""
+    return runpy.run_path(str(SETTINGS))[name]
+
+
+def applied(name: str, probe: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a probe that runs under a setting as a process loads it that starts in this environment."""
+
+    def run() -> Any:
+        with override_settings(**{name: loaded(name)}):
+            return probe()
+
+    return run
+
+
+def database(alias: str, key: str) -> Callable[[], Any]:
+    return lambda: loaded("DATABASES")[alias][key]
+
+
+def period(task: Task, setting: str) -> Callable[[], Any]:
+    return applied(setting, lambda: entries()[task.value]["schedule"])
+
+
+def ttl(kind: Retention) -> Callable[[], Any]:
+    return applied("ARBOR_TTL_DAYS", lambda: ttl_of(kind))
+
+
+def limit(setting: str) -> Callable[[], Any]:
+    return applied(setting, policy)
+
+
+def mail(first: str, other: str, **beside: str) -> Probe:
+    server = {"ARBOR_EMAIL_HOST": "mail.example", "ARBOR_EMAIL_FROM": "arbor@mail.example"}
+    return Probe(
+        values=(first, other),
+        shows=lambda: loaded("MAILERS")["default"]["OPTIONS"],
+        beside={**server, **beside},
+    )
+
+
+def largest_page() -> Any:
+    web.fetch.cache_clear()
+    try:
+        return vars(web.fetch())["_page_bytes"]
+    finally:
+        web.fetch.cache_clear()
+
+
+def web_host() -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Nursery, "is_possible", lambda: False)
+        return up._plan(RunFolder(data_dir()), only=frozenset(), demo=False, web_port=None).web_host
+
+
+def pool(name: str, key: str) -> Callable[[], Any]:
+    return lambda: next(vars(found)[key] for found in worker_pools() if found.name == name)
+
+
+PROBES: dict[str, Probe] = {
+    "ALLOWED_HOSTS": Probe(values=("a.example", "b.example"), shows=lambda: loaded("ALLOWED_HOSTS")),
+    "CSRF_TRUSTED_ORIGINS": Probe(
+        values=("https://a.example", "https://b.example"), shows=lambda: loaded("CSRF_TRUSTED_ORIGINS")
+    ),
+    "DEBUG": Probe(values=("true", "false"), shows=lambda: loaded("WHITENOISE_AUTOREFRESH")),
+    "SECRET_KEY": Probe(values=("one", "two"), shows=lambda: loaded("SECRET_KEY")),
+    "ARBOR_SECURE_COOKIES": Probe(values=("true", "false"), shows=lambda: loaded("CSRF_COOKIE_SECURE")),
+    "ARBOR_OPS_DATABASE_URL": Probe(
+        values=("postgres://ops@a/arbor", "postgres://ops@b/arbor"), shows=database("ops", "HOST")
+    ),
+    "ARBOR_APP_DATABASE_URL": Probe(
+        values=("postgres://app@a/arbor", "postgres://app@b/arbor"), shows=database("default", "HOST")
+    ),
+    "ARBOR_OPS_ROLE": Probe(values=("ops_a", "ops_b"), shows=database("ops", "USER")),
+    "ARBOR_APP_ROLE": Probe(values=("app_a", "app_b"), shows=database("default", "USER")),
+    "ARBOR_PREPARED_STATEMENTS": Probe(values=("true", "false"), shows=database("default", "OPTIONS")),
+    "ARBOR_PROCESS_NAME": Probe(values=("one", "two"), shows=database("default", "OPTIONS")),
+    "REDIS_URL": Probe(
+        values=("redis://a:6379/0", "redis://b:6379/0"), shows=lambda: loaded("CELERY_BROKER_URL")
+    ),
+    "OPENAI_API_BASE": Probe(
+        values=("https://a.example/v1", "https://b.example/v1"), shows=lambda: loaded("OPENAI_BASE_URL")
+    ),
+    "ARBOR_EMAIL_HOST": mail("a.example", "b.example"),
+    "ARBOR_EMAIL_PORT": mail("25", "587"),
+    "ARBOR_EMAIL_USER": mail("ada", "grace"),
+    "ARBOR_EMAIL_PASSWORD": mail("one", "two", ARBOR_EMAIL_USER="ada"),
+    "ARBOR_EMAIL_SECURITY": mail("tls", "starttls"),
+    "ARBOR_EMAIL_TIMEOUT_S": mail("5", "10"),
+    "ARBOR_LOG_FORMAT": Probe(
+        values=("json", "console"),
+        shows=lambda: [type(step) for step in loaded("LOGGING")["formatters"]["arbor"]["processors"]],
+    ),
+    "ARBOR_LOG_LEVEL": Probe(values=("DEBUG", "ERROR"), shows=lambda: loaded("LOGGING")["root"]["level"]),
+    "ARBOR_DISPATCH_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.DISPATCH, "ARBOR_DISPATCH_PERIOD")),
+    "ARBOR_OUTBOX_PERIOD_S": Probe(values=("1", "2"), shows=period(Task.SWEEP_OUTBOX, "ARBOR_OUTBOX_PERIOD")),
+    "ARBOR_MODEL_THREADS": Probe(values=("10", "20"), shows=pool("model", "concurrency")),
+    "ARBOR_MODEL_CONNECTIONS": Probe(values=("5", "6"), shows=pool("model", "env")),
+    "ARBOR_TTL_ROUTINE_DAYS": Probe(values=("1", "2"), shows=ttl(Retention.ROUTINE)),
+    "ARBOR_TTL_TASK_DAYS": Probe(values=("1", "2"), shows=ttl(Retention.TASK)),
+    "ARBOR_TTL_DECISION_DAYS": Probe(values=("1", "0"), shows=ttl(Retention.DECISION)),
+    "ARBOR_TTL_ERROR_DAYS": Probe(values=("1", "2"), shows=ttl(Retention.ERROR)),
+    "ARBOR_ARCHIVE_BELOW": Probe(values=("0.1", "0.2"), shows=limit("ARBOR_ARCHIVE_BELOW")),
+    "ARBOR_CLEANUP_BELOW": Probe(values=("0.3", "0.4"), shows=limit("ARBOR_CLEANUP_BELOW")),
+    "ARBOR_FORGETTING_GRACE_H": Probe(values=("1", "2"), shows=limit("ARBOR_FORGETTING_GRACE")),
+    "ARBOR_CLUSTER_PERIOD_S": Probe(
+        values=("60", "120"), shows=applied("ARBOR_CLUSTER_PERIOD", lambda: clustering._due())
+    ),
+    "ARBOR_WEB_PAGE_BYTES": Probe(
+        values=("1000", "2000"), shows=applied("ARBOR_WEB_PAGE_BYTES", largest_page)
+    ),
+    "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=web_host),
+}
+
+
+#: By tests of their own in this file.
+VARIED_BELOW = {"ARBOR_IMPORTANCE_WORDS"}
+
+
+@pytest.mark.parametrize("name", PROBES)
+def test_a_setting_changes_what_it_is_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    probe = PROBES[name]
+    for key, value in probe.beside.items():
+        monkeypatch.setenv(key, value)
+    shown = []
+    for value in probe.values:
+        monkeypatch.setenv(name, value)
+        shown.append(probe.shows())
+    assert shown[0] != shown[1]
+
+
+def test_further_words_of_importance_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "words.yaml").write_text("remember: [mark my words]")
+    monkeypatch.setenv("ARBOR_IMPORTANCE_WORDS", str(tmp_path / "words.yaml"))
+    assert applied("ARBOR_IMPORTANCE_WORDS", word_lists)() != word_lists()
+
+
+def test_each_setting_is_varied_by_a_test() -> None:
+    tests = "\n".join(file.read_text() for file in _files("tests") if file.name != Path(__file__).name)
+    made_from = _attributes()
+    missing = [
+        name
+        for name in sorted(_settings() - PROBES.keys() - VARIED_BELOW)
+        # As a keyword, as a key, as an argument of setattr or setenv, or assigned.
+        if not any(
+            re.search(rf"\b{word}[\"']?\s*[=:,\]]", tests) for word in {name, *made_from.get(name, ())}
+        )
+    ]
+    assert missing == [], "add a probe, or a test that sets it"
+
+
+def test_each_setting_is_read_by_the_code() -> None:
+    code = "\n".join(file.read_text() for file in _files("apps", "workers", "config") if file != SETTINGS)
+    module = SETTINGS.read_text()
+    unread = [
+        attribute
+        for attributes in _attributes().values()
+        for attribute in attributes - OF_DJANGO - OF_DATABASES
+        # By another part of the settings, or by the code.
+        if len(re.findall(rf"\b{attribute}\b", module)) < 2 and f"settings.{attribute}" not in code
+    ]
+    assert unread == []
+
+
+def _settings() -> set[str]:
+    """Return the names of all settings that the code reads from the environment."""
+    return {name for file in _files("config") for name in _read_names(ast.parse(file.read_text()))}
+
+
+def _attributes() -> dict[str, set[str]]:
+    """Return, for each name in the environment, the names in `config.settings` that are made from it."""
+    found: dict[str, set[str]] = {}
+    for statement in ast.parse(SETTINGS.read_text()).body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+            for name in _read_names(statement.value):
+                found.setdefault(name, set()).add(ast.unparse(target))
+    return found
+
+
+def _read_names(tree: ast.AST) -> Iterator[str]:
+    """Yield the names that `env.…("NAME")` and `secret("NAME")` read."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            function, name = node.func, node.args[0].value
+            is_env = isinstance(function, ast.Attribute) and ast.unparse(function.value) == "env"
+            if isinstance(name, str) and (is_env or ast.unparse(function) == "secret"):
+                yield name
+
+
+def _files(*folders: str) -> Iterator[Path]:
+    for folder in folders:
+        yield from sorted((ROOT / folder).rglob("*.py"))
