@@ -20,7 +20,7 @@ from apps.memories.services.recall.recaller import recall
 from arbor.memory.candidates import Candidate, Candidates
 from arbor.memory.fusion import REACH, SEEDS, Background, rank
 from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import Reading, meaning_text, read_query
+from arbor.memory.query import ReadQuery, meaning_text, read_query
 from bench import minds
 from bench.population import Inhabitant
 
@@ -111,7 +111,7 @@ class _Mind:
         )
 
 
-def _timeless(reading: Reading) -> Reading:
+def _timeless(reading: ReadQuery) -> ReadQuery:
     # The synthetic questions name no time.
     assert reading.span is None, reading.span
     return reading

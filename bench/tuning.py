@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from apps.memories.services.recall.scan import Found, Query
+from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.fusion import rank
 from arbor.memory.weights import NAMES, Weights
 
@@ -26,7 +26,7 @@ class JudgedQuestion:
     """A question with its candidates, and those that answer it."""
 
     query: Query
-    found: Found
+    found: ScanResult
     #: Whether each candidate is of the evidence, and how many pieces of evidence there are, candidates or not.
     hits: npt.NDArray[np.bool_]
     evidence: int

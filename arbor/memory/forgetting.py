@@ -89,7 +89,7 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class ForgettingVerdict:
     """The decision to forget a memory, with its reason; without a reason, the memory is retained."""
 
     reason: Reason | None = None
@@ -100,17 +100,17 @@ class Verdict:
         return self.reason is not None
 
 
-KEEP = Verdict()
+KEEP = ForgettingVerdict()
 
 
-def forget(held: Held, *, now: datetime, policy: Policy) -> Verdict:
+def forget(held: Held, *, now: datetime, policy: Policy) -> ForgettingVerdict:
     """Judge one active memory by itself; only the quota looks at all of them together.
 
     An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup is of episodic
     memories, as the quota is (seed 001 speaks of these); facts, procedures and strategies fade like everything else.
     """
     if held.expires_at is not None and held.expires_at <= now:
-        return Verdict(reason=Reason.EXPIRED)
+        return ForgettingVerdict(reason=Reason.EXPIRED)
     if held.is_protected:
         return KEEP
     if now - held.touched_at < policy.grace:
@@ -118,7 +118,7 @@ def forget(held: Held, *, now: datetime, policy: Policy) -> Verdict:
     idle = days_between(held.touched_at, now)
     importance = held.effective_importance
     if decayed_importance(importance=importance, days_since_use=idle) < policy.archive_below:
-        return Verdict(reason=Reason.FADED)
+        return ForgettingVerdict(reason=Reason.FADED)
     if held.type is MemoryType.EPISODIC and importance < policy.cleanup_below:
-        return Verdict(reason=Reason.TRIVIAL)
+        return ForgettingVerdict(reason=Reason.TRIVIAL)
     return KEEP

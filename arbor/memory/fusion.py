@@ -17,7 +17,7 @@ import numpy as np
 from arbor.memory.candidates import NO_LINKS, Candidates, Links, Numbers, Places, microseconds, whole
 from arbor.memory.decay import BOOST
 from arbor.memory.lexical import speaker_words
-from arbor.memory.query import Reading
+from arbor.memory.query import ReadQuery
 from arbor.memory.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
 from arbor.memory.values import TERM_NAMES, ScoreTerms
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
@@ -71,7 +71,7 @@ class Ranked:
 def rank(
     candidates: Candidates,
     *,
-    reading: Reading,
+    reading: ReadQuery,
     background: Background,
     now: datetime,
     limit: int,
@@ -115,7 +115,7 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
 def score(
     candidates: Candidates,
     *,
-    reading: Reading,
+    reading: ReadQuery,
     background: Background,
     now: datetime,
     weights: Weights,
@@ -163,7 +163,7 @@ def contenders(
 def lasting_terms(
     candidates: Candidates,
     *,
-    reading: Reading,
+    reading: ReadQuery,
     background: Background,
     weights: Weights,
     links: Links = NO_LINKS,

@@ -36,7 +36,7 @@ class Relation(StrEnum):
     LEARNED_FROM = "learned_from"
 
 
-class NodeKind(StrEnum):
+class GraphNodeKind(StrEnum):
     """The kinds of nodes of the knowledge graph."""
 
     #: A memory.

@@ -17,7 +17,7 @@ DEFAULT_GAP = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Section:
+class EpisodeSegment:
     """An episode, as far as belonging to it goes."""
 
     id: UUID
@@ -40,13 +40,16 @@ class Segmented:
     #: For each moment, in the order they came: its section, and its place there, from 1.
     places: tuple[tuple[UUID, int], ...]
     #: Sections that are new or have changed. At most one of them is open, and it is the latest of all.
-    changed: tuple[Section, ...]
+    changed: tuple[EpisodeSegment, ...]
     #: Those of them that have new members.
     joined: frozenset[UUID]
 
 
 def segment(
-    moments: Sequence[tuple[datetime, int]], sections: Sequence[Section], *, gap: timedelta = DEFAULT_GAP
+    moments: Sequence[tuple[datetime, int]],
+    sections: Sequence[EpisodeSegment],
+    *,
+    gap: timedelta = DEFAULT_GAP,
 ) -> Segmented:
     """Assign moments of one session, each a time and a position, to its sections or new ones.
 
@@ -63,7 +66,7 @@ def segment(
     joined: set[UUID] = set()
     for run in _runs(moments, gap):
         first, last = moments[run[0]][0], moments[run[-1]][0]
-        section = _nearest(known.values(), first, last, gap) or Section(
+        section = _nearest(known.values(), first, last, gap) or EpisodeSegment(
             id=uuid7(), started_at=first, last_at=last
         )
         for sequence, number in enumerate(run, start=section.size + 1):
@@ -101,7 +104,9 @@ def _runs(moments: Sequence[tuple[datetime, int]], gap: timedelta) -> Iterator[l
         yield run
 
 
-def _nearest(sections: Iterable[Section], first: datetime, last: datetime, gap: timedelta) -> Section | None:
+def _nearest(
+    sections: Iterable[EpisodeSegment], first: datetime, last: datetime, gap: timedelta
+) -> EpisodeSegment | None:
     near = [section for section in sections if section.distance(first, last) <= gap]
     return min(
         near, key=lambda section: (section.distance(first, last), -section.last_at.timestamp()), default=None

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from arbor.errors import Invalid
-from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.relations import GraphNodeKind, Relation
 
 #: Edges that a walk goes in a row, nodes that it visits, and how long it may take in the database.
 MAX_HOPS = 6
@@ -41,27 +41,27 @@ TO_CAUSES = Paths(
 TO_EVIDENCE = Paths(onward=frozenset({Relation.DERIVED_FROM}), back=frozenset({Relation.SUPPORTS}))
 
 
-class Node(NamedTuple):
+class GraphNode(NamedTuple):
     """One thing in the graph."""
 
-    kind: NodeKind
+    kind: GraphNodeKind
     id: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tie:
+class TraversedEdge:
     """One edge, in its own direction; its weight is 0 to 1."""
 
-    source: Node
-    target: Node
+    source: GraphNode
+    target: GraphNode
     relation: Relation
     weight: float
 
 
-class Step(NamedTuple):
+class TraversalStep(NamedTuple):
     """The first arrival of a traversal at a node: from `via`, along the edge's direction or against it."""
 
-    node: Node
+    node: GraphNode
     via: UUID
     relation: Relation
     weight: float
@@ -72,8 +72,8 @@ class Step(NamedTuple):
 class Reached:
     """A node that a walk came to, `hops` edges from where it began, and the edges that led there."""
 
-    node: Node
-    path: tuple[Tie, ...]
+    node: GraphNode
+    path: tuple[TraversedEdge, ...]
 
     @property
     def hops(self) -> int:
@@ -82,18 +82,18 @@ class Reached:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class TraversedNode:
     """A node that a traversal found: kind, beginning of its text, distance, and path."""
 
-    kind: NodeKind
+    kind: GraphNodeKind
     id: UUID
     label: str
     hops: int
-    path: tuple[Tie, ...]
+    path: tuple[TraversedEdge, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer[T]:
+class TraversalResult[T]:
     """The result of a traversal; where `bounded`, MAX_NODES were reached and there may be more."""
 
     found: tuple[T, ...]
@@ -104,8 +104,8 @@ class Answer[T]:
 class Contradiction:
     """Two things that cannot both be true, how sure that is, and why."""
 
-    first: Found
-    second: Found
+    first: TraversedNode
+    second: TraversedNode
     weight: float
     note: str
 
@@ -125,7 +125,7 @@ def check_hops(hops: int) -> int:
     return hops
 
 
-def check_edge(source: Node, target: Node, *, weight: float, note: str) -> None:
+def check_edge(source: GraphNode, target: GraphNode, *, weight: float, note: str) -> None:
     """Raise Invalid for an edge that cannot be: from a thing to itself, of no weight there is, or with too long a note."""
     if source.id == target.id:
         raise Invalid(f"a {source.kind} cannot be tied to itself: {source.id}")
@@ -135,9 +135,9 @@ def check_edge(source: Node, target: Node, *, weight: float, note: str) -> None:
         raise Invalid(f"an edge's note is up to {NOTE_LENGTH} characters without NUL, got {len(note)}")
 
 
-def within_bound[T](found: Sequence[T], most: int) -> Answer[T]:
+def within_bound[T](found: Sequence[T], most: int) -> TraversalResult[T]:
     """Return an answer of `most` at most, of what was asked for one more to know whether there is more."""
-    return Answer(found=tuple(found[:most]), bounded=len(found) > most)
+    return TraversalResult(found=tuple(found[:most]), bounded=len(found) > most)
 
 
 def clip(text: str) -> str:
@@ -146,14 +146,14 @@ def clip(text: str) -> str:
     return line if len(line) <= LABEL_LENGTH else f"{line[: LABEL_LENGTH - 1]}…"
 
 
-def unfold(start: Node, levels: Iterable[Sequence[Step]]) -> list[Reached]:
+def unfold(start: GraphNode, levels: Iterable[Sequence[TraversalStep]]) -> list[Reached]:
     """Return what was reached with the paths there, nearest first; `levels` are the steps taken at 1, 2, … edges."""
     reached: dict[UUID, Reached] = {start.id: Reached(node=start, path=())}
     for level in levels:
         for step in level:
             before = reached[step.via]
             ends = (before.node, step.node) if step.onward else (step.node, before.node)
-            tie = Tie(source=ends[0], target=ends[1], relation=step.relation, weight=step.weight)
+            tie = TraversedEdge(source=ends[0], target=ends[1], relation=step.relation, weight=step.weight)
             reached[step.node.id] = Reached(node=step.node, path=(*before.path, tie))
     del reached[start.id]
     return list(reached.values())

@@ -22,8 +22,8 @@ from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.steps.making import vectors_of
-from arbor.memory.relations import NodeKind
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNodeKind
+from arbor.memory.traversal import GraphNode
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.values import Standing
 
@@ -53,7 +53,7 @@ def _view_memory(context: ActionContext, decision: Decision) -> ActionResult:
         f"importance {memory['importance']:.2f}, trust {memory['trust']:.2f}"
         + (f", from {', '.join(sources)}" if sources else ""),
         memory["content"][:SHOWN_LENGTH],
-        *_neighbor_lines(context, Node(NodeKind.MEMORY, memory_id)),
+        *_neighbor_lines(context, GraphNode(GraphNodeKind.MEMORY, memory_id)),
     ]
     return _shown(decision, lines, memory["content"], [memory_id])
 
@@ -63,7 +63,7 @@ def _view_belief(context: ActionContext, decision: Decision) -> ActionResult:
     lines = [
         f"belief {belief.id}, {belief.category}, {belief.confidence:.0%} sure, {belief.status}",
         belief.statement,
-        *_neighbor_lines(context, Node(NodeKind.BELIEF, belief.id)),
+        *_neighbor_lines(context, GraphNode(GraphNodeKind.BELIEF, belief.id)),
     ]
     return _shown(decision, lines, belief.statement)
 
@@ -203,7 +203,7 @@ def _actor(context: ActionContext) -> str:
     return f"agent:{context.situation.public_id}"
 
 
-def _neighbor_lines(context: ActionContext, node: Node) -> list[str]:
+def _neighbor_lines(context: ActionContext, node: GraphNode) -> list[str]:
     """Describe the nodes connected with this one, one line each."""
     found = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
     return [

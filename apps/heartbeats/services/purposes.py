@@ -16,8 +16,8 @@ from apps.memories.services.jobs.maintenance_flags import (
     note_left_out,
 )
 from apps.memories.services.jobs.summaries import (
-    Embedded,
     Summary,
+    SummaryVectors,
     embed_summaries,
     note_failed_summary,
     store_summaries,
@@ -55,11 +55,13 @@ def _memories(subject: Subject) -> list[UUID]:
     return [UUID(memory_id) for memory_id in subject["memories"]]
 
 
-def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, Embedded]:
+def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, SummaryVectors]:
     return text, embed_summaries(tenant_id, agent_id, [text])
 
 
-def _apply_summary(agent_id: UUID, subject: Subject, made: tuple[str, Embedded], by: str) -> Sequence[str]:
+def _apply_summary(
+    agent_id: UUID, subject: Subject, made: tuple[str, SummaryVectors], by: str
+) -> Sequence[str]:
     text, embedded = made
     summary = Summary(episode_id=UUID(subject["episode"]), size=subject["size"], text=text, by=by)
     if not store_summaries(agent_id, [summary], embedded):

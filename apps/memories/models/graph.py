@@ -8,7 +8,7 @@ from apps.agents.models import Agent
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.memory.relations import NodeKind
+from arbor.memory.relations import GraphNodeKind
 
 
 class Edge(TenantModel):
@@ -16,9 +16,9 @@ class Edge(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="edges")
-    source_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in NodeKind])
+    source_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in GraphNodeKind])
     source_id = models.UUIDField()
-    target_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in NodeKind])
+    target_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in GraphNodeKind])
     target_id = models.UUIDField()
     #: `arbor.memory.relations.Relation`.
     relation = models.CharField(max_length=24)

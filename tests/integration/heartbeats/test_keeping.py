@@ -16,8 +16,8 @@ from apps.memories.services.graph.relations import relate
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNodeKind, Relation
+from arbor.memory.traversal import GraphNode
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import last_of
@@ -122,8 +122,8 @@ def test_an_agent_that_repeats_itself_is_no_second_source_and_a_belief_colours_w
         )
         relate(
             agent_id=agent.id,
-            source=Node(NodeKind.MEMORY, fact.id),
-            target=Node(NodeKind.BELIEF, belief.id),
+            source=GraphNode(GraphNodeKind.MEMORY, fact.id),
+            target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.CONTRADICTS,
         )
         fact.refresh_from_db()

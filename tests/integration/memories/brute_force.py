@@ -28,7 +28,7 @@ from arbor.memory.fusion import (
     rank,
 )
 from arbor.memory.neighborhood import HIGHEST
-from arbor.memory.query import Reading, read_query
+from arbor.memory.query import ReadQuery, read_query
 from arbor.memory.values import MemoryStatus
 from arbor.memory.weights import DEFAULT_WEIGHTS
 
@@ -104,7 +104,7 @@ def _passes(row: Memory, only: RecallFilter) -> bool:
     )
 
 
-def _read(rows: list[Memory], text: str, now: datetime) -> Reading:
+def _read(rows: list[Memory], text: str, now: datetime) -> ReadQuery:
     frequencies: dict[int, int] = {}
     for row in rows:
         for place in row.lexical.indices():
@@ -117,7 +117,7 @@ def _candidate(
     access: MemoryAccess | None,
     present: Activation | None,
     now: datetime,
-    reading: Reading,
+    reading: ReadQuery,
     vector: Sequence[float] | None,
 ) -> Candidate:
     stored = dict(zip((place + 1 for place in row.lexical.indices()), row.lexical.values(), strict=True))
@@ -147,7 +147,7 @@ def _candidate(
 
 def _choose(
     all_of_them: list[Candidate],
-    reading: Reading,
+    reading: ReadQuery,
     background: Background,
     limit: int,
     neighborhoods: Neighborhoods,

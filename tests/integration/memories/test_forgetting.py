@@ -19,7 +19,7 @@ from apps.memories.models import Edge, Memory, MemoryAccess, Mind
 from apps.memories.services.jobs.upkeep import expire_memories
 from apps.memories.services.retention import forgetting
 from apps.memories.services.retention.forgetting import (
-    Plan,
+    ForgettingPlan,
     clean_up_memories,
     fade_memories,
     keep_quotas,
@@ -81,7 +81,7 @@ def keep(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
     return ids
 
 
-def plan_of(agent: Agent, **limits: Any) -> Plan:
+def plan_of(agent: Agent, **limits: Any) -> ForgettingPlan:
     with tenant_transaction(agent.tenant_id):
         return plan_forgetting(agent_id=agent.id, limits=Policy(**limits) if limits else None)
 

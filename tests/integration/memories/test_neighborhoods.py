@@ -20,7 +20,7 @@ from apps.memories.services.graph.neighborhoods import (
 from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.memory.relations import NodeKind
+from arbor.memory.relations import GraphNodeKind
 from tests.integration.memories.chosen_vectors import (
     directions,
     draw,
@@ -57,7 +57,7 @@ def test_a_neighborhood_holds_what_is_tied_alike_or_beside(mind: Agent) -> None:
 def test_paths_pass_goals_but_only_memories_are_neighbors(mind: Agent) -> None:
     one, two, three = plant(mind, [None] * 3)
     concept = uuid4()
-    kinds = (NodeKind.MEMORY, NodeKind.CONCEPT)
+    kinds = (GraphNodeKind.MEMORY, GraphNodeKind.CONCEPT)
     draw(mind, one, concept, kinds=kinds)
     draw(mind, two, concept, kinds=kinds)
     draw(mind, two, three)

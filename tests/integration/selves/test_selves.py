@@ -23,8 +23,8 @@ from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNodeKind, Relation
+from arbor.memory.traversal import GraphNode
 from arbor.memory.trust import Source, cap
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
 from tests.factories.agents import AgentFactory
@@ -182,8 +182,8 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
         before = trust()
         relate(
             agent_id=agent.id,
-            source=Node(NodeKind.MEMORY, fact),
-            target=Node(NodeKind.BELIEF, belief.id),
+            source=GraphNode(GraphNodeKind.MEMORY, fact),
+            target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.CONTRADICTS,
         )
         assert trust() == pytest.approx(before * 0.2)
@@ -194,7 +194,9 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
         add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         assert trust() == pytest.approx(before * 0.2)
         unrelate(
-            agent_id=agent.id, source=Node(NodeKind.MEMORY, fact), target=Node(NodeKind.BELIEF, belief.id)
+            agent_id=agent.id,
+            source=GraphNode(GraphNodeKind.MEMORY, fact),
+            target=GraphNode(GraphNodeKind.BELIEF, belief.id),
         )
         assert trust() == pytest.approx(before)
 
@@ -205,8 +207,8 @@ def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
         fact = MemoryFactory(agent=agent, type="semantic", trust=0.9, detail={})
         relate(
             agent_id=agent.id,
-            source=Node(NodeKind.MEMORY, fact.id),
-            target=Node(NodeKind.BELIEF, belief.id),
+            source=GraphNode(GraphNodeKind.MEMORY, fact.id),
+            target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.CONTRADICTS,
         )
         assert Memory.objects.get(id=fact.id).trust == 0.9
@@ -222,8 +224,8 @@ def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent:
     with tenant_transaction(agent.tenant_id):
         relate(
             agent_id=agent.id,
-            source=Node(NodeKind.MEMORY, fact),
-            target=Node(NodeKind.BELIEF, belief.id),
+            source=GraphNode(GraphNodeKind.MEMORY, fact),
+            target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.CONTRADICTS,
         )
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from arbor.memory.candidates import Candidate, Candidates, Links, halves, id_numbers, whole
 from arbor.memory.decay import days_between, effective_importance, relevance
 from arbor.memory.fusion import Background, Ranked, contenders, lasting_terms, rank
-from arbor.memory.query import Reading
+from arbor.memory.query import ReadQuery
 from arbor.memory.timespan import TimeSpan
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
@@ -51,7 +51,7 @@ def ranked(
     mood: float | None = None,
     **asked: object,
 ) -> dict[int, Ranked]:
-    nothing = Reading(lexical={}, speakers=frozenset(), span=None)
+    nothing = ReadQuery(lexical={}, speakers=frozenset(), span=None)
     reading = replace(nothing, **asked)  # type: ignore[arg-type]
     found = rank(
         Candidates.of(candidates),
@@ -195,7 +195,7 @@ def test_nothing_is_ranked_when_nothing_is_there_or_wanted() -> None:
 
 
 def test_vectors_that_are_all_alike_tell_nothing() -> None:
-    reading = Reading(lexical={}, speakers=frozenset(), span=None)
+    reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
     flat = Background(mean=0.7, deviation=0.0)
     found = rank(Candidates.of(some({"similarity": 0.7})), reading=reading, background=flat, now=NOW, limit=1)
     assert found[0].terms.meaning == 0
@@ -221,7 +221,7 @@ CANDIDATES = st.builds(
     valence=st.floats(-1, 1),
 )
 BACKGROUNDS = st.builds(Background, mean=st.floats(-1, 1), deviation=st.floats(0, 1))
-READING = Reading(
+READING = ReadQuery(
     lexical={},
     speakers=frozenset({"caroline"}),
     span=TimeSpan(start=NOW - timedelta(days=9), end=NOW),
@@ -367,7 +367,7 @@ def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
             )
             for number in range(1, 200)
         ]
-        reading = Reading(lexical={}, speakers=frozenset(), span=None)
+        reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
         asked: dict[str, Any] = {"reading": reading, "background": BACKGROUND, "weights": DEFAULT_WEIGHTS}
         candidates = Candidates.of(bare)
         places = contenders(

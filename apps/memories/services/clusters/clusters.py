@@ -87,7 +87,7 @@ _BOTH_WAYS = (ClusterLink.OVERLAPS, ClusterLink.SIMILAR, ClusterLink.CONTRADICTS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class ClusterMembership:
     """A memory in a cluster, and how strongly it belongs, 0 to 1."""
 
     memory_id: UUID
@@ -190,7 +190,7 @@ def name_cluster(*, cluster_id: UUID, name: str) -> None:
     change(_NAME, cluster=cluster_id, name=shown)
 
 
-def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[Member]:
+def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembership]:
     """Return the active members of a cluster, the nearest to its centre first. Two statements.
 
     Raises NotFound for a cluster that this tenant does not have, Invalid for a limit outside 1 to 200.
@@ -198,7 +198,7 @@ def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[Member]:
     _check_limit(limit)
     _cluster(cluster_id)
     rows = fetch(_SHOWN, cluster=cluster_id, limit=limit)
-    return [Member(memory_id=row[0], content=row[1], strength=row[2]) for row in rows]
+    return [ClusterMembership(memory_id=row[0], content=row[1], strength=row[2]) for row in rows]
 
 
 def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedCluster]:

@@ -18,7 +18,7 @@ from apps.memories.services.store.remember import ALL_MEMORIES
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7
-from arbor.memory.cluster_links import BY_RELATION, Link, Placed, Tie, middle_half, relate
+from arbor.memory.cluster_links import BY_RELATION, FoundLink, MemoryTie, PlacedCluster, middle_half, relate
 from arbor.memory.clusters import ClusterValue, Felt, Vectors, check_vectors, cosines_among, feeling_of
 from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
 from arbor.memory.reclustering import arrange
@@ -148,7 +148,7 @@ class MindClusters:
     #: Importance, valence and time by memory.
     traits: Mapping[UUID, tuple[float, float, datetime]]
     existing: Mapping[UUID, ExistingCluster]
-    ties: Sequence[Tie]
+    ties: Sequence[MemoryTie]
 
     @classmethod
     def read(cls, agent_id: UUID) -> MindClusters | None:
@@ -176,7 +176,7 @@ class MindClusters:
                 for row in fetch(_CLUSTERS, agent=agent_id)
             },
             ties=[
-                Tie(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
+                MemoryTie(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
                 for row in fetch(
                     _TIES, agent=agent_id, relations=[relation.value for relation in BY_RELATION]
                 )
@@ -197,7 +197,7 @@ def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
         began, ended = middle_half([mind.traits[member][2] for member in cluster.members])
         assert cluster.centroid is not None
         placed.append(
-            Placed(
+            PlacedCluster(
                 id=cluster_id,
                 centroid=cluster.centroid,
                 members=frozenset(cluster.members),
@@ -213,7 +213,7 @@ class ReclusteringPlan:
     """The clusters to write, once the words of the changed ones have been read."""
 
     def __init__(
-        self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[Link]
+        self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[FoundLink]
     ) -> None:
         self._mind = mind
         self._clusters = clusters

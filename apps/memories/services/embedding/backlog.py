@@ -70,7 +70,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backlog:
+class EmbeddingBacklog:
     """The number of texts without a vector in the whole installation, and the age of the oldest."""
 
     waiting: int
@@ -177,13 +177,13 @@ def embed_backlog() -> int:
     return done
 
 
-def embedding_backlog() -> Backlog:
+def embedding_backlog() -> EmbeddingBacklog:
     """Return how much waits for its vector in the whole installation. One statement."""
     with connections[OPS].cursor() as cursor:
         cursor.execute(_BACKLOG)
         waiting, since, refused = cursor.fetchone()
     oldest = max(datetime.now(UTC) - since, timedelta(0)) if since else timedelta(0)
-    return Backlog(waiting=waiting, oldest=oldest, refused=refused)
+    return EmbeddingBacklog(waiting=waiting, oldest=oldest, refused=refused)
 
 
 def _embed_until(ends_at: float) -> int:

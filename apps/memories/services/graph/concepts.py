@@ -55,7 +55,7 @@ GROUP BY m.id, m.importance, m.decay_rate, a.last_at, m.occurred_at
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class ConceptLink:
     """A concept that a memory is a case of, and how clearly, from 0 to 1."""
 
     concept_id: UUID
@@ -168,7 +168,7 @@ def memories_of_concept(
     ]
 
 
-def concepts_of(*, memory_id: UUID) -> list[Link]:
+def concepts_of(*, memory_id: UUID) -> list[ConceptLink]:
     """Return the concepts of a memory, the clearest first; none for a memory that is not there."""
     rows = fetch(
         "SELECT c.id, c.name, l.strength FROM memories_memoryconcept l"
@@ -176,7 +176,7 @@ def concepts_of(*, memory_id: UUID) -> list[Link]:
         " WHERE l.tenant_id = %(tenant)s AND l.memory_id = %(memory)s ORDER BY l.strength DESC, c.key",
         memory=memory_id,
     )
-    return [Link(concept_id=row[0], name=row[1], strength=row[2]) for row in rows]
+    return [ConceptLink(concept_id=row[0], name=row[1], strength=row[2]) for row in rows]
 
 
 def concept_tree(*, agent_id: UUID) -> tuple[ConceptNode, ...]:

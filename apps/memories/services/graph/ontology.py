@@ -80,7 +80,7 @@ def merge_concepts(*, agent_id: UUID, kept: str, gone: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Row:
+class _ConceptRow:
     id: UUID
     parent_id: UUID | None
     name: str
@@ -88,15 +88,15 @@ class _Row:
     ancestors: tuple[UUID, ...]
 
 
-def _rows(agent_id: UUID) -> list[_Row]:
+def _rows(agent_id: UUID) -> list[_ConceptRow]:
     fields = ("id", "parent_id", "name", "key", "ancestors")
     return [
-        _Row(id=row[0], parent_id=row[1], name=row[2], key=row[3], ancestors=tuple(map(UUID, row[4])))
+        _ConceptRow(id=row[0], parent_id=row[1], name=row[2], key=row[3], ancestors=tuple(map(UUID, row[4])))
         for row in Concept.objects.filter(agent_id=agent_id).values_list(*fields)
     ]
 
 
-def _named(rows: Sequence[_Row], name: str) -> _Row:
+def _named(rows: Sequence[_ConceptRow], name: str) -> _ConceptRow:
     key = concept_key(name)
     for row in rows:
         if row.key == key:
@@ -104,7 +104,7 @@ def _named(rows: Sequence[_Row], name: str) -> _Row:
     raise unknown_concept(name)
 
 
-def _place(rows: Sequence[_Row], parents: Mapping[UUID, UUID | None]) -> None:
+def _place(rows: Sequence[_ConceptRow], parents: Mapping[UUID, UUID | None]) -> None:
     """Write parent and ancestry of those concepts where they change, in one statement."""
     ancestry = flatten(parents)
     changed = [

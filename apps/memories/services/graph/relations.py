@@ -11,8 +11,8 @@ from apps.selves.services.alignment import colour
 from apps.tenants.statements import change, fetch
 from arbor.errors import NotFound
 from arbor.ids import uuid7
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node, Tie, check_edge
+from arbor.memory.relations import GraphNodeKind, Relation
+from arbor.memory.traversal import GraphNode, TraversedEdge, check_edge
 
 _INSERT = """
 INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
@@ -33,13 +33,13 @@ DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 def relate(
     *,
     agent_id: UUID,
-    source: Node,
-    target: Node,
+    source: GraphNode,
+    target: GraphNode,
     relation: Relation,
     weight: float = 1.0,
     note: str = "",
     origin: str = "",
-) -> Tie:
+) -> TraversedEdge:
     """Relate two things of one agent, in the open transaction; the same again raises the weight to the higher one.
 
     `weight` is how sure, 0 to 1; `note` says why, `origin` who says so. Neighborhoods that change by it become stale.
@@ -54,7 +54,7 @@ def relate(
 
 def connect(
     *, agent_id: UUID, source_id: str, target_id: str, relation: Relation, note: str = "", origin: str = ""
-) -> Tie:
+) -> TraversedEdge:
     """Relate two things by their ids as text, whatever they are. Four statements.
 
     Raises NotFound for what is not this agent's, Invalid for a thing and itself.
@@ -64,14 +64,16 @@ def connect(
     known = find_nodes(agent_id, ids)
     missing = [str(end_id) for end_id in ids if end_id not in known]
     if missing:
-        kinds = ", ".join(NodeKind)
+        kinds = ", ".join(GraphNodeKind)
         raise NotFound(f"there is no {kinds} {' or '.join(missing)} of this agent")
     source, target = (known[end_id] for end_id in ids)
     check_edge(source, target, weight=1.0, note=note)
     return _insert(agent_id, source, target, relation, weight=1.0, note=note, origin=origin)
 
 
-def unrelate(*, agent_id: UUID, source: Node, target: Node, relation: Relation | None = None) -> int:
+def unrelate(
+    *, agent_id: UUID, source: GraphNode, target: GraphNode, relation: Relation | None = None
+) -> int:
     """Delete a relation, or all from one node to the other; return how many were deleted. Two statements."""
     _mark_stale(agent_id, source, target)
     deleted = change(
@@ -86,8 +88,15 @@ def unrelate(*, agent_id: UUID, source: Node, target: Node, relation: Relation |
 
 
 def _insert(
-    agent_id: UUID, source: Node, target: Node, relation: Relation, *, weight: float, note: str, origin: str
-) -> Tie:
+    agent_id: UUID,
+    source: GraphNode,
+    target: GraphNode,
+    relation: Relation,
+    *,
+    weight: float,
+    note: str,
+    origin: str,
+) -> TraversedEdge:
     ((reached,),) = fetch(
         _INSERT,
         agent=agent_id,
@@ -103,19 +112,19 @@ def _insert(
     )
     _mark_stale(agent_id, source, target)
     _update_trust(agent_id, source, target)
-    return Tie(source=source, target=target, relation=Relation(relation), weight=reached)
+    return TraversedEdge(source=source, target=target, relation=Relation(relation), weight=reached)
 
 
-def _mark_stale(agent_id: UUID, source: Node, target: Node) -> None:
+def _mark_stale(agent_id: UUID, source: GraphNode, target: GraphNode) -> None:
     ends = (source, target)
-    memories = [end.id for end in ends if end.kind is NodeKind.MEMORY]
+    memories = [end.id for end in ends if end.kind is GraphNodeKind.MEMORY]
     # Between two concepts or goals it is three edges from one memory to the next: further than neighborhoods reach.
     if memories:
         mark_around(agent_id, [end.id for end in ends], memories)
 
 
-def _update_trust(agent_id: UUID, source: Node, target: Node) -> None:
+def _update_trust(agent_id: UUID, source: GraphNode, target: GraphNode) -> None:
     """Update the trust of a fact that is related to a belief: three more statements, only for such a pair."""
     ends = (source, target)
-    if any(end.kind is NodeKind.BELIEF for end in ends):
-        colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is NodeKind.MEMORY])
+    if any(end.kind is GraphNodeKind.BELIEF for end in ends):
+        colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is GraphNodeKind.MEMORY])

@@ -18,7 +18,7 @@ from psycopg.errors import QueryCanceled
 from apps.memories.services.graph.nodes import labels_of
 from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
-from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.memory.traversal import (
     ANYWHERE,
     LONGEST_S,
@@ -27,13 +27,13 @@ from arbor.memory.traversal import (
     ONWARD,
     TO_CAUSES,
     TO_EVIDENCE,
-    Answer,
     Contradiction,
-    Found,
-    Node,
+    GraphNode,
     Paths,
     Reached,
-    Step,
+    TraversalResult,
+    TraversalStep,
+    TraversedNode,
     check_hops,
     paths_of,
     unfold,
@@ -96,7 +96,7 @@ ORDER BY weight DESC, created_at DESC, id LIMIT %(nodes)s
 """
 
 
-def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> Answer[Found]:
+def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> TraversalResult[TraversedNode]:
     """Return what brought something about: its causes, what it was concluded or learned from, and theirs; nearest first.
 
     MAX_NODES at most; the answer says when there may be more. Raises NotFound for what is not this agent's, Invalid unless `hops` is 1 to MAX_HOPS.
@@ -104,14 +104,16 @@ def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> Answer[F
     return _found(agent_id, node, _traverse(agent_id, node, TO_CAUSES, hops))
 
 
-def find_supporting_evidence(*, agent_id: UUID, node: Node, hops: int = EVIDENCE_HOPS) -> Answer[Found]:
+def find_supporting_evidence(
+    *, agent_id: UUID, node: GraphNode, hops: int = EVIDENCE_HOPS
+) -> TraversalResult[TraversedNode]:
     """Return what speaks for something, and what speaks for that; nearest first. Bounded, and raises, as `find_causes`."""
     return _found(agent_id, node, _traverse(agent_id, node, TO_EVIDENCE, hops))
 
 
 def find_connected(
-    *, agent_id: UUID, node: Node, hops: int, relations: Iterable[Relation] | None = None
-) -> Answer[Found]:
+    *, agent_id: UUID, node: GraphNode, hops: int, relations: Iterable[Relation] | None = None
+) -> TraversalResult[TraversedNode]:
     """Return everything within `hops` edges, along any relation or those named, either way; nearest first.
 
     As bounded, and raises, as `find_causes`.
@@ -120,8 +122,8 @@ def find_connected(
 
 
 def find_path(
-    *, agent_id: UUID, start: Node, end: Node, directed: bool = False, hops: int = MAX_HOPS
-) -> Answer[Found]:
+    *, agent_id: UUID, start: GraphNode, end: GraphNode, directed: bool = False, hops: int = MAX_HOPS
+) -> TraversalResult[TraversedNode]:
     """Return the end with a shortest path there, along relations in their direction if `directed`, else either way.
 
     Nothing, and not `bounded`: no path of `hops` edges joins them. Nothing, and `bounded`: none was found among the
@@ -132,10 +134,12 @@ def find_path(
     there = tuple(node for node in traversal.found if node.node == end)
     if start.id == end.id:
         there = (Reached(node=end, path=()),)
-    return _found(agent_id, start, Answer(found=there, bounded=traversal.bounded and not there), also=end)
+    return _found(
+        agent_id, start, TraversalResult(found=there, bounded=traversal.bounded and not there), also=end
+    )
 
 
-def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[Contradiction]:
+def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> TraversalResult[Contradiction]:
     """Return what cannot both be true, of all the agent knows or about one thing; the surest first.
 
     MAX_NODES at most; the answer says when there are more. Raises NotFound when what it is to be about is not this agent's.
@@ -146,7 +150,8 @@ def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[
         )
     read = within_bound(rows, MAX_NODES)
     pairs = [
-        (Node(NodeKind(row[0]), row[1]), Node(NodeKind(row[2]), row[3]), row[4], row[5]) for row in read.found
+        (GraphNode(GraphNodeKind(row[0]), row[1]), GraphNode(GraphNodeKind(row[2]), row[3]), row[4], row[5])
+        for row in read.found
     ]
     nodes = {node for first, second, *_ in pairs for node in (first, second)} | ({about} if about else set())
     labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
@@ -157,12 +162,12 @@ def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[
         for first, second, weight, note in pairs
         if first in labels and second in labels
     )
-    return Answer(found=found, bounded=read.bounded)
+    return TraversalResult(found=found, bounded=read.bounded)
 
 
 def _traverse(
-    agent_id: UUID, start: Node, paths: Paths, hops: int, *, end: Node | None = None
-) -> Answer[Reached]:
+    agent_id: UUID, start: GraphNode, paths: Paths, hops: int, *, end: GraphNode | None = None
+) -> TraversalResult[Reached]:
     check_hops(hops)
     with _in_time():
         rows = fetch(
@@ -179,9 +184,9 @@ def _traverse(
     return within_bound(unfold(start, ([_step(step) for step in steps] for (steps,) in rows)), MAX_NODES)
 
 
-def _step(found: dict[str, Any]) -> Step:
-    return Step(
-        node=Node(NodeKind(found["kind"]), UUID(found["id"])),
+def _step(found: dict[str, Any]) -> TraversalStep:
+    return TraversalStep(
+        node=GraphNode(GraphNodeKind(found["kind"]), UUID(found["id"])),
         via=UUID(found["via"]),
         relation=Relation(found["relation"]),
         weight=found["weight"],
@@ -190,8 +195,8 @@ def _step(found: dict[str, Any]) -> Step:
 
 
 def _found(
-    agent_id: UUID, start: Node, reached: Answer[Reached], *, also: Node | None = None
-) -> Answer[Found]:
+    agent_id: UUID, start: GraphNode, reached: TraversalResult[Reached], *, also: GraphNode | None = None
+) -> TraversalResult[TraversedNode]:
     """Name what was reached. Raises NotFound when there is nothing to begin at, or `also` is nothing of this agent."""
     asked = [start] if also is None else [start, also]
     nodes = {reached_node.node for reached_node in reached.found}.union(asked)
@@ -204,11 +209,11 @@ def _found(
         for reached_node in reached.found
         if reached_node.node in labels
     )
-    return Answer(found=found, bounded=reached.bounded)
+    return TraversalResult(found=found, bounded=reached.bounded)
 
 
-def _end(node: Node, labels: dict[Node, str], reached: Reached | None = None) -> Found:
-    return Found(
+def _end(node: GraphNode, labels: dict[GraphNode, str], reached: Reached | None = None) -> TraversedNode:
+    return TraversedNode(
         kind=node.kind,
         id=node.id,
         label=labels[node],

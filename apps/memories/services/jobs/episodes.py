@@ -23,7 +23,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid, NotFound
 from arbor.memory.episodes import EpisodeCandidate, EpisodeTerms, rank_episodes
 from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import Reading, meaning_text, read_query
+from arbor.memory.query import ReadQuery, meaning_text, read_query
 
 log = structlog.get_logger(__name__)
 
@@ -96,7 +96,7 @@ class RecalledEpisode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class EpisodeMember:
     """A memory in its place in an episode."""
 
     id: UUID
@@ -155,7 +155,7 @@ def recall_episodes(
         return _with_details(ranked)
 
 
-def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> list[Member]:
+def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> list[EpisodeMember]:
     """Return what is still in mind of an episode, in order, from behind place `after`, in the open transaction.
 
     Raises NotFound for an unknown episode, and Invalid for a limit outside 1 to 1,000.
@@ -166,12 +166,12 @@ def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> l
     if not rows and not Episode.objects.filter(id=episode_id).exists():
         raise NotFound(f"there is no episode {episode_id} in this tenant")
     return [
-        Member(id=memory_id, sequence=sequence, content=content, role=role, occurred_at=at)
+        EpisodeMember(id=memory_id, sequence=sequence, content=content, role=role, occurred_at=at)
         for memory_id, sequence, content, role, at in rows
     ]
 
 
-def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, Reading]:
+def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, ReadQuery]:
     """Return what is to be embedded of a query, and the query as it was read.
 
     By the statistics of all that the agent remembers: summaries are made of the same words.
@@ -183,7 +183,7 @@ def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, Reading]:
 
 
 def _candidates(
-    agent_id: UUID, reading: Reading, vector: Sequence[float] | None, model: EmbeddingModel, now: datetime
+    agent_id: UUID, reading: ReadQuery, vector: Sequence[float] | None, model: EmbeddingModel, now: datetime
 ) -> list[EpisodeCandidate]:
     values: dict[str, Any] = query_vector(vector, model)
     rows = fetch(

@@ -12,7 +12,7 @@ from django.db import connections
 from apps.memories.services.embedding.minds import installation_model
 from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.health import Figure, Metric, State, figure, judge_job, worst
+from arbor.memory.health import Figure, HealthState, Metric, figure, judge_job, worst
 
 #: The count at which counting stops: a higher one makes no difference.
 COUNTED = 20_000
@@ -87,7 +87,7 @@ class Job:
     """A job's last run, and the job's state."""
 
     name: str
-    state: State
+    state: HealthState
     #: It should run so often.
     period_s: float
     #: Since its last end, and its last success; None: never.
@@ -102,7 +102,7 @@ class Job:
     @property
     def remedy(self) -> str:
         """The remedy to show; empty while the state is ok."""
-        if self.state is State.OK:
+        if self.state is HealthState.OK:
             return ""
         if self.error:
             why = f"it ends with {self.error}: see its worker's log"
@@ -118,7 +118,10 @@ class Job:
     def is_idle(self) -> bool:
         """It has not succeeded for too long, whatever its last run could not do."""
         since = self.ended_ago_s if self.succeeded_ago_s is None else self.succeeded_ago_s
-        return judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since) is not State.OK
+        return (
+            judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since)
+            is not HealthState.OK
+        )
 
     @property
     def finding(self) -> str:
@@ -136,19 +139,21 @@ class Health:
     jobs: tuple[Job, ...]
 
     @property
-    def state(self) -> State:
+    def state(self) -> HealthState:
         """The worst of all."""
         return worst([metric.state for metric in self.figures] + [job.state for job in self.jobs])
 
     @property
-    def findings(self) -> list[tuple[State, str, str]]:
+    def findings(self) -> list[tuple[HealthState, str, str]]:
         """Problems with their state and remedy, the worst first."""
         found = [
             (metric.state, _describe(metric), metric.remedy)
             for metric in self.figures
-            if metric.state is not State.OK
+            if metric.state is not HealthState.OK
         ]
-        found += [(job.state, job.finding, job.remedy) for job in self.jobs if job.state is not State.OK]
+        found += [
+            (job.state, job.finding, job.remedy) for job in self.jobs if job.state is not HealthState.OK
+        ]
         return sorted(found, key=lambda finding: -finding[0].rank)
 
     def as_json(self) -> dict[str, Any]:

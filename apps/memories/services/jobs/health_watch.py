@@ -8,7 +8,7 @@ from apps.audit.models import AuditAction, PlatformEvent
 from apps.audit.services import record_platform
 from apps.memories.services.jobs.health import Health, read_health
 from apps.tenants.scope import OPS
-from arbor.memory.health import State
+from arbor.memory.health import HealthState
 
 log = structlog.get_logger(__name__)
 
@@ -17,7 +17,7 @@ ACTOR = "system:health"
 _NAMED = 20
 
 
-def watch_health() -> State:
+def watch_health() -> HealthState:
     """Compute the figures; where the state is another than the last one on record, log it and put it on record.
 
     The first look is a change too. Returns the state.
@@ -29,18 +29,18 @@ def watch_health() -> State:
     return health.state
 
 
-def _last_state() -> State | None:
+def _last_state() -> HealthState | None:
     events = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED)
     detail = events.order_by("-id").values_list("detail", flat=True).first()
-    return State(detail["state"]) if detail else None
+    return HealthState(detail["state"]) if detail else None
 
 
-def _record_change(health: Health, last: State | None) -> None:
+def _record_change(health: Health, last: HealthState | None) -> None:
     findings = [
         {"state": state.value, "what": what, "remedy": remedy}
         for state, what, remedy in health.findings[:_NAMED]
     ]
-    write = log.info if health.state is State.OK else log.warning
+    write = log.info if health.state is HealthState.OK else log.warning
     write("health_changed", state=health.state.value, was=last and last.value, findings=findings)
     record_platform(
         action=AuditAction.HEALTH_CHANGED,

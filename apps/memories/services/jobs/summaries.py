@@ -83,7 +83,7 @@ class Summary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embedded:
+class SummaryVectors:
     """The vectors of some texts, one for each in order, and whose they are; none while the embedder is away."""
 
     vectors: Vectors | None
@@ -126,14 +126,16 @@ def unsummarized_episodes(
     ]
 
 
-def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> Embedded:
+def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> SummaryVectors:
     """Return the vectors of summaries by the agent's embedder; outside any transaction."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
-    return Embedded(vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model)
+    return SummaryVectors(
+        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
+    )
 
 
-def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embedded) -> int:
+def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: SummaryVectors) -> int:
     """Store summaries, in the open transaction; return how many.
 
     An episode that has one by now keeps that, and one that got more members, or is open again, waits for a later one. Vectors of a model that the agent was moved away from meanwhile are dropped: upkeep embeds those summaries anew.

@@ -16,19 +16,19 @@ from apps.memories.services.embedding.literals import sparsevec_weights
 from apps.memories.services.embedding.minds import half_precision
 from apps.memories.services.recall.memory_state import MemoryState, Uses, read_state
 from apps.memories.services.recall.mind_cache import MindAtHand
-from apps.memories.services.recall.scan import Found, Query
+from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Places, microseconds
 from arbor.memory.fusion import contenders, lasting_terms
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
-from arbor.memory.mind.search import Choice, Search, Ties, choose, complete, names_of
+from arbor.memory.mind.search import Choice, MindSearch, Ties, choose, complete, names_of
 
 #: Of a mind that is no larger, the state of every memory is read at once, whatever turns out to be a candidate.
 _SMALL = 100
 
 
-def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[Found | None]:
+def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[ScanResult | None]:
     """Return what each query finds in these minds, in the open transaction; None where the mind has to be scanned.
 
     At most two statements for all queries.
@@ -43,7 +43,7 @@ def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> 
     return [None if search is None else next(answers) for search in searches]
 
 
-def _search(query: Query, mind: MindAtHand) -> Search:
+def _search(query: Query, mind: MindAtHand) -> MindSearch:
     request = query.request
     vector = None
     if request.vector is not None:
@@ -52,7 +52,7 @@ def _search(query: Query, mind: MindAtHand) -> Search:
             request.model is not None and request.model.name != mind.model.name
         ):
             vector = None
-    return Search(
+    return MindSearch(
         image=mind.image,
         request=request,
         reading=query.reading,
@@ -73,7 +73,7 @@ class _Known:
     contents: Sequence[str | None]
 
 
-def _found(searches: Sequence[Search]) -> list[Found]:
+def _found(searches: Sequence[MindSearch]) -> list[ScanResult]:
     choices = [choose(search) for search in searches]
     lenders = [search.image.ids_of(choice.lenders) for search, choice in zip(searches, choices, strict=True)]
     # Another agent's memories are none of an image's rows, so each search finds its own ties among all of them.
@@ -92,13 +92,13 @@ def _found(searches: Sequence[Search]) -> list[Found]:
     ]
 
 
-def _all_if_small(search: Search) -> Places:
+def _all_if_small(search: MindSearch) -> Places:
     image = search.image
     return np.flatnonzero(image.active) if len(image) <= _SMALL else np.empty(0, dtype=np.int64)
 
 
 def _read(
-    searches: Sequence[Search], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
+    searches: Sequence[MindSearch], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
 ) -> tuple[Ties, list[_Known]]:
     """Return the ties of lenders, and the state of each search's rows. One statement; none for nothing."""
     ids = [search.image.ids_of(some) for search, some in zip(searches, rows, strict=True)]
@@ -122,7 +122,7 @@ def _part(state: MemoryState, rows: Places, first: int) -> _Known:
     )
 
 
-def _completed(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Places, Found]:
+def _completed(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Places, ScanResult]:
     """Return the rows of all candidates, the places of the contenders among them, and what was found."""
     rows, candidates, links = complete(search, choice, ties)
     lasting = lasting_terms(
@@ -133,7 +133,7 @@ def _completed(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Plac
         links=links,
         mood=search.request.mood,
     )
-    found = Found(
+    found = ScanResult(
         candidates=candidates,
         links=links,
         background=choice.background,
@@ -146,7 +146,7 @@ def _completed(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Plac
     return rows, places, found
 
 
-def _with_state(search: Search, found: Found, rows: Places, known: _Known) -> Found:
+def _with_state(search: MindSearch, found: ScanResult, rows: Places, known: _Known) -> ScanResult:
     """Return what was found with the use and the texts of those candidates whose state is known."""
     if not len(known.rows) or not len(rows):
         return found
@@ -160,7 +160,7 @@ def _with_state(search: Search, found: Found, rows: Places, known: _Known) -> Fo
 
 
 def _used(
-    search: Search, candidates: Candidates, at: Places, is_candidate: Places, known: Uses
+    search: MindSearch, candidates: Candidates, at: Places, is_candidate: Places, known: Uses
 ) -> Candidates:
     chosen = is_candidate[known.places]
     places = at[known.places[chosen]]

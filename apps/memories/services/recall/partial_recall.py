@@ -14,7 +14,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
-from arbor.memory.clusters import Cosines, Resonance, check_vectors, is_clear, tip_of_tongue
+from arbor.memory.clusters import ClusterResonance, Cosines, check_vectors, is_clear, tip_of_tongue
 from arbor.memory.values import Recalled
 
 log = structlog.get_logger(__name__)
@@ -65,7 +65,7 @@ class _Found:
     """The nearest clusters, and how near the query is to all memories and to the nearest of them."""
 
     rows: dict[UUID, tuple[str, tuple[str, ...]]]
-    resonances: list[Resonance]
+    resonances: list[ClusterResonance]
     cosines: Cosines
     best: float
 
@@ -134,7 +134,7 @@ def _look(
     mean, deviation, best = rows[0][5:] if rows else (0.0, 0.0, 0.0)
     return _Found(
         rows={row[0]: (row[1], tuple(row[2])) for row in rows},
-        resonances=[Resonance(id=row[0], centre=row[3], best_memory=row[4]) for row in rows],
+        resonances=[ClusterResonance(id=row[0], centre=row[3], best_memory=row[4]) for row in rows],
         cosines=Cosines(mean=mean, deviation=deviation),
         best=best,
     )

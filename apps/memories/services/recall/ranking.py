@@ -7,7 +7,7 @@ from uuid import UUID
 
 from apps.memories.services.recall.cached_recall import find_at_hand
 from apps.memories.services.recall.mind_cache import MindAtHand
-from apps.memories.services.recall.scan import Found, Query, scan
+from apps.memories.services.recall.scan import Query, ScanResult, scan
 from apps.tenants.statements import fetch
 from arbor.memory.candidates import moment
 from arbor.memory.fusion import Ranked, all_terms, rank, select_best
@@ -18,13 +18,13 @@ SELECT id, content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = AN
 """
 
 
-def find(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[tuple[Query, Found]]:
+def find(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[tuple[Query, ScanResult]]:
     """Return the candidates of each query, not ranked yet: from a cached mind, or by a scan."""
     found = find_at_hand(queries, minds)
     return [(query, here or scan(query)) for query, here in zip(queries, found, strict=True)]
 
 
-def recalled(answers: Sequence[tuple[Query, Found]]) -> list[list[Recalled]]:
+def recalled(answers: Sequence[tuple[Query, ScanResult]]) -> list[list[Recalled]]:
     """Return the best of what each query found, whole; what was deleted a moment ago is left out."""
     ranked = [(found, _ranked(query, found)) for query, found in answers]
     missing = {place.id for found, places in ranked for place in places if place.index not in found.contents}
@@ -39,7 +39,7 @@ def recalled(answers: Sequence[tuple[Query, Found]]) -> list[list[Recalled]]:
     ]
 
 
-def _ranked(query: Query, found: Found) -> list[Ranked]:
+def _ranked(query: Query, found: ScanResult) -> list[Ranked]:
     if found.lasting is not None:
         terms = all_terms(found.lasting, found.candidates, now=query.request.now, weights=query.weights)
         return select_best(found.candidates, terms, query.request.limit)
@@ -55,7 +55,7 @@ def _ranked(query: Query, found: Found) -> list[Ranked]:
     )
 
 
-def _whole(found: Found, place: Ranked, content: str) -> Recalled:
+def _whole(found: ScanResult, place: Ranked, content: str) -> Recalled:
     return Recalled(
         id=place.id,
         type=MemoryType(found.type[place.index]),

@@ -17,7 +17,7 @@ from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.recall.activation import note_recall
 from apps.memories.services.recall.mind_cache import MINDS, MindAtHand
 from apps.memories.services.recall.ranking import find, recalled
-from apps.memories.services.recall.scan import Found, Query, scan
+from apps.memories.services.recall.scan import Query, ScanResult, scan
 from apps.memories.services.recall.term_statistics import TermStatistics, read_term_statistics
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
@@ -182,7 +182,7 @@ def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Re
         meaning = current
 
 
-def _noted(query: Query, found: Found, *, counts: bool) -> list[Recalled]:
+def _noted(query: Query, found: ScanResult, *, counts: bool) -> list[Recalled]:
     (memories,) = recalled([(query, found)])
     if counts:
         scores = {memory.id: memory.score for memory in memories}
@@ -202,7 +202,7 @@ def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None
     return Meaning(text=meaning_text(request.text, known.df), model=known.model)
 
 
-def consider(request: RecallRequest) -> tuple[Query, Found]:
+def consider(request: RecallRequest) -> tuple[Query, ScanResult]:
     """Return all that a request ranks, not ranked yet, and the query as it was read. Two statements."""
     (query,) = Recaller().queries([request])
     return query, scan(query)

@@ -36,7 +36,7 @@ from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Links, Numbers, id_numbers, microseconds, session_numbers
 from arbor.memory.filters import EVERYTHING
 from arbor.memory.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
-from arbor.memory.query import Reading
+from arbor.memory.query import ReadQuery
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
@@ -155,7 +155,7 @@ class Query:
     """A request with its text read: what is asked of an agent's mind."""
 
     request: RecallRequest
-    reading: Reading
+    reading: ReadQuery
     #: About how many memories the agent has: how much is read depends on it, what is found does not.
     documents: int
     #: The best fits, whose neighborhoods contribute, depend on them.
@@ -163,7 +163,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ScanResult:
     """Candidates, the background statistics of that mind, and beside each candidate the columns that are returned with it."""
 
     candidates: Candidates
@@ -180,7 +180,7 @@ class Found:
     contents: Mapping[int, str] = field(default_factory=dict)
 
 
-def scan(query: Query) -> Found:
+def scan(query: Query) -> ScanResult:
     """Return the nearest by meaning, the best by words, the best of the time that is spoken of, and what belongs to them.
 
     SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third; REACH turns on either side of each, and REMINDED
@@ -249,7 +249,7 @@ def _guess(documents: int, kept: int) -> tuple[float, int]:
     return (share, max(_LEAST_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
 
 
-def _found(row: Sequence[Any], now: datetime) -> Found:
+def _found(row: Sequence[Any], now: datetime) -> ScanResult:
     data, ties, *texts, mean, deviation, compared, _ = row
     rows = unpack(data, _LAYOUT)
     ids = rows["id"].astype(np.uint64)
@@ -285,7 +285,7 @@ def _found(row: Sequence[Any], now: datetime) -> Found:
         ),
         valence=numbers("valence"),
     )
-    return Found(
+    return ScanResult(
         candidates=candidates,
         links=links_among(candidates.ids, ties),
         background=Background(mean=mean, deviation=deviation),

@@ -57,7 +57,7 @@ class Planned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ForgettingPlan:
     """The memories of one agent that the next rounds of forgetting would archive."""
 
     agent_id: UUID
@@ -96,7 +96,7 @@ def keep_quotas() -> Round:
     return make_round("quota", waiting=_DUE.format(looked_at="counted_at"), tend=_keep_quota)
 
 
-def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
+def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> ForgettingPlan:
     """Plan the archiving of an agent's memories, with reasons, in the open transaction. One query.
 
     By the rules in Python, over all that the agent has in mind: for a person who asks, not for every round.
@@ -120,7 +120,7 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
     )
     planned = [_planned(row, states[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
     planned.sort(key=lambda memory: (list(Reason).index(memory.reason), memory.effective_importance))
-    return Plan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
+    return ForgettingPlan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
 
 
 def _excess(count: int, limits: Policy) -> int:

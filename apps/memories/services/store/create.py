@@ -21,9 +21,9 @@ from arbor.memory.details import (
     SemanticDetail,
     StrategicDetail,
 )
-from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.relations import GraphNodeKind, Relation
 from arbor.memory.retention import Retention
-from arbor.memory.traversal import Node
+from arbor.memory.traversal import GraphNode
 from arbor.memory.trust import Source
 from arbor.memory.values import DEFAULT_TRUST, NewMemory
 
@@ -87,8 +87,10 @@ def create_memories(
                 links.setdefault(memory_id, []).extend(creation.concepts.items())
             if isinstance(creation.detail, SemanticDetail):
                 against = dict.fromkeys(creation.detail.contradictions, Relation.CONTRADICTS)
-                _relate(agent_id, memory_id, NodeKind.MEMORY, against, origin=actor or creation.source)
-            _relate(agent_id, memory_id, NodeKind.BELIEF, creation.beliefs, origin=actor or creation.source)
+                _relate(agent_id, memory_id, GraphNodeKind.MEMORY, against, origin=actor or creation.source)
+            _relate(
+                agent_id, memory_id, GraphNodeKind.BELIEF, creation.beliefs, origin=actor or creation.source
+            )
         if links:
             link_memories(agent_id=agent_id, links=links)
         if actor is not None:
@@ -211,13 +213,13 @@ def _create(
 
 
 def _relate(
-    agent_id: UUID, memory_id: UUID, kind: NodeKind, others: Mapping[UUID, Relation], *, origin: str
+    agent_id: UUID, memory_id: UUID, kind: GraphNodeKind, others: Mapping[UUID, Relation], *, origin: str
 ) -> None:
     for other, relation in others.items():
         relate(
             agent_id=agent_id,
-            source=Node(NodeKind.MEMORY, memory_id),
-            target=Node(kind, other),
+            source=GraphNode(GraphNodeKind.MEMORY, memory_id),
+            target=GraphNode(kind, other),
             relation=relation,
             origin=origin,
         )

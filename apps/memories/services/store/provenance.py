@@ -14,8 +14,8 @@ from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNodeKind, Relation
+from arbor.memory.traversal import GraphNode
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
 
@@ -55,7 +55,7 @@ WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.mem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tie:
+class ProvenanceTie:
     """A relation between two memories of one agent, as a rule LEARNED_FROM or DERIVED_FROM.
 
     Unchecked: for ids that `store` or `require_memories` has returned.
@@ -69,7 +69,7 @@ class Tie:
     origin: str
 
 
-def draw_ties(ties: Sequence[Tie]) -> None:
+def draw_ties(ties: Sequence[ProvenanceTie]) -> None:
     """Store relations between memories of several agents, in the transaction that stored the memories. One statement.
 
     Nothing for a tie that exists, or of a memory with itself; no statement for nothing. The neighborhoods that change
@@ -92,7 +92,7 @@ def draw_ties(ties: Sequence[Tie]) -> None:
     ]
     change(
         _INSERT,
-        memory=NodeKind.MEMORY.value,
+        memory=GraphNodeKind.MEMORY.value,
         learned=Relation.LEARNED_FROM.value,
         rows=to_json(rows),
         ends=sorted({end for _, source_id, target_id, _ in drawn for end in (source_id, target_id)}),
@@ -106,7 +106,7 @@ def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID,
     """
     draw_ties(
         [
-            Tie(
+            ProvenanceTie(
                 agent_id=agent_id,
                 source_id=memory_id,
                 target_id=origin_id,
@@ -125,7 +125,7 @@ def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], 
     """
     draw_ties(
         [
-            Tie(
+            ProvenanceTie(
                 agent_id=agent_id,
                 source_id=memory_id,
                 target_id=material,
@@ -143,8 +143,10 @@ def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
     Raises NotFound, naming those that are not.
     """
     ids = [id_of(source) for source in dict.fromkeys(named)]
-    known = labels_of(agent_id, ids, {NodeKind.MEMORY})
-    if missing := [str(memory_id) for memory_id in ids if Node(NodeKind.MEMORY, memory_id) not in known]:
+    known = labels_of(agent_id, ids, {GraphNodeKind.MEMORY})
+    if missing := [
+        str(memory_id) for memory_id in ids if GraphNode(GraphNodeKind.MEMORY, memory_id) not in known
+    ]:
         raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")
     return ids
 

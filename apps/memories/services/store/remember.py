@@ -31,19 +31,21 @@ def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embedded:
+class MemoryVectors:
     """The vectors of memories that are about to be stored, one for each in order, and what made them."""
 
     vectors: Vectors | None
     model: EmbeddingModel
 
 
-def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> Embedded:
+def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> MemoryVectors:
     """Embed the texts of memories by their agent's model, outside any transaction; no vectors where upkeep is to do it."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
     texts = [memory.content for memory in memories]
-    return Embedded(vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model)
+    return MemoryVectors(
+        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
+    )
 
 
 def store(

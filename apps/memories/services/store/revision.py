@@ -17,8 +17,8 @@ from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNodeKind, Relation
+from arbor.memory.traversal import GraphNode
 from arbor.memory.trust import check_unit
 from arbor.memory.values import MemoryStatus, NewMemory
 
@@ -122,8 +122,8 @@ def revise(
     (new_id,) = store(agent_id=agent_id, memories=[becomes], vectors=vectors, model=model).ids
     relate(
         agent_id=agent_id,
-        source=Node(NodeKind.MEMORY, memory_id),
-        target=Node(NodeKind.MEMORY, new_id),
+        source=GraphNode(GraphNodeKind.MEMORY, memory_id),
+        target=GraphNode(GraphNodeKind.MEMORY, new_id),
         relation=Relation.EVOLVED_INTO,
         note=reason,
         origin=becomes.source,

@@ -27,7 +27,7 @@ from apps.tenants.statements import change
 from arbor.ids import uuid7
 from arbor.memory.duplicates import WORDINGS_KEPT
 from arbor.memory.lexical import document_vector
-from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.relations import GraphNodeKind, Relation
 
 #: Memories stored at once from which an agent's quota is looked at soon. Fewer, such as a heartbeat's, wait for the daily
 #: look: a day of heartbeats is a hundredth of the quota.
@@ -266,7 +266,7 @@ def _write_evolved(drafts: Sequence[MindDraft]) -> None:
         return
     change(
         _EVOLVE,
-        memory=NodeKind.MEMORY.value,
+        memory=GraphNodeKind.MEMORY.value,
         relation=Relation.EVOLVED_INTO.value,
         rows=to_json(rows),
     )

@@ -15,7 +15,7 @@ from apps.memories.services.store.drafts import Insertion
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.segmentation import Section, segment
+from arbor.memory.segmentation import EpisodeSegment, segment
 from arbor.memory.values import MemoryType
 
 #: An agent, and the name of a session of it.
@@ -112,22 +112,22 @@ def _by_session(step: Sequence[Insertion]) -> dict[str, list[Insertion]]:
     return found
 
 
-def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_Session, list[Section]]:
+def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_Session, list[EpisodeSegment]]:
     asked = []
     for (agent_id, session), of_steps in sessions.items():
         times = [insertion.memory.occurred_at for episodic in of_steps for insertion in episodic]
         asked.append({"agent": agent_id, "session": session, "first": min(times), "last": max(times)})
-    found: dict[_Session, list[Section]] = defaultdict(list)
+    found: dict[_Session, list[EpisodeSegment]] = defaultdict(list)
     for episode_id, agent_id, session, started_at, last_at, size, is_open in fetch(
         _NEAR, rows=to_json(asked), gap=episode_gap()
     ):
         found[agent_id, session].append(
-            Section(id=episode_id, started_at=started_at, last_at=last_at, size=size, open=is_open)
+            EpisodeSegment(id=episode_id, started_at=started_at, last_at=last_at, size=size, open=is_open)
         )
     return found
 
 
-def _row(where: _Session, section: Section) -> dict[str, Any]:
+def _row(where: _Session, section: EpisodeSegment) -> dict[str, Any]:
     agent_id, session = where
     return {
         "agent": agent_id,
