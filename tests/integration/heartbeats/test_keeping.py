@@ -12,7 +12,8 @@ from apps.memories.models import (
     Edge,
     Memory,
 )
-from apps.memories.services.graph.relations import relate
+from apps.memories.services.graph.relations import NewRelation, relate
+from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
@@ -120,11 +121,12 @@ def test_an_agent_that_repeats_itself_is_no_second_source_and_a_belief_colours_w
             belief=NewBelief(statement="Nothing shifts.", category=BeliefCategory.WORLD, confidence=0.5),
             actor="user:ann",
         )
-        relate(
-            agent_id=agent.id,
+        new = NewRelation(
             source=GraphNode(GraphNodeKind.MEMORY, fact.id),
             target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.CONTRADICTS,
         )
+        relate(agent_id=agent.id, new=new)
+        update_trust_of_ends(agent_id=agent.id, ends=new.ends)
         fact.refresh_from_db()
     assert fact.trust == pytest.approx(0.83 * 0.5)

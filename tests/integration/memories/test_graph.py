@@ -13,7 +13,7 @@ from apps.agents.models import Agent
 from apps.goals.models import Goal
 from apps.memories.models import Concept, Edge
 from apps.memories.services.graph import nodes
-from apps.memories.services.graph.relations import (
+from apps.memories.services.graph.relations import NewRelation, (
     connect,
     relate,
     unrelate,
@@ -52,7 +52,9 @@ def tie(
     agent: Agent, source: GraphNode, target: GraphNode, relation: Relation = Relation.ASSOCIATED, **parts: Any
 ) -> float:
     with tenant_transaction(agent.tenant_id):
-        made = relate(agent_id=agent.id, source=source, target=target, relation=relation, **parts)
+        made = relate(
+            agent_id=agent.id, new=NewRelation(source=source, target=target, relation=relation, **parts)
+        )
         return made.weight
 
 
@@ -179,13 +181,13 @@ def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind
         theirs = BeliefFactory.create(agent=other_mind)
         before = Belief.objects.values().get(id=belief.id)
         held = GraphNode(GraphNodeKind.BELIEF, belief.id)
-        relate(agent_id=mind.id, source=seen, target=held, relation=Relation.SUPPORTS)
+        relate(agent_id=mind.id, new=NewRelation(source=seen, target=held, relation=Relation.SUPPORTS))
         with pytest.raises(NotFound, match="there is no belief"):
             relate(
                 agent_id=mind.id,
-                source=seen,
-                target=GraphNode(GraphNodeKind.BELIEF, theirs.id),
-                relation=Relation.SUPPORTS,
+                new=NewRelation(
+                    source=seen, target=GraphNode(GraphNodeKind.BELIEF, theirs.id), relation=Relation.SUPPORTS
+                ),
             )
         (found,) = find_supporting_evidence(agent_id=mind.id, node=held).found
         (path,) = find_connected(agent_id=mind.id, node=seen, hops=1).found

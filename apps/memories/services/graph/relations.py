@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
+from apps.memories.models import Edge
 from apps.memories.services.graph.neighborhoods import mark_around
 from apps.memories.services.graph.nodes import find_nodes, id_of, require
 from apps.memories.services.store.term_counts import lock_minds
-from apps.selves.services.alignment import colour
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 from arbor.errors import NotFound
 from arbor.ids import uuid7
 from arbor.memory.relations import GraphNodeKind, Relation
@@ -23,33 +24,40 @@ ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO UPDATE
 SET weight = greatest(old.weight, EXCLUDED.weight), note = coalesce(nullif(EXCLUDED.note, ''), old.note)
 RETURNING weight
 """
-_DELETE = """
-DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-    AND source_id = %(source)s AND target_id = %(target)s
-    AND (%(relation)s::text IS NULL OR relation = %(relation)s)
-"""
 
 
-def relate(
-    *,
-    agent_id: UUID,
-    source: GraphNode,
-    target: GraphNode,
-    relation: Relation,
-    weight: float = 1.0,
-    note: str = "",
-    origin: str = "",
-) -> TraversedEdge:
+@dataclass(frozen=True, kw_only=True)
+class NewRelation:
+    """A relation to be made between two things of one agent. Raises Invalid for a thing and itself."""
+
+    source: GraphNode
+    target: GraphNode
+    relation: Relation
+    #: How sure, 0 to 1.
+    weight: float = 1.0
+    #: Why, and who says so: `heartbeat:ID`, `operator`.
+    note: str = ""
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        check_edge(self.source, self.target, weight=self.weight, note=self.note)
+
+    @property
+    def ends(self) -> tuple[GraphNode, GraphNode]:
+        """The source and the target."""
+        return self.source, self.target
+
+
+def relate(*, agent_id: UUID, new: NewRelation) -> TraversedEdge:
     """Relate two things of one agent, in the open transaction; the same again raises the weight to the higher one.
 
-    `weight` is how sure, 0 to 1; `note` says why, `origin` who says so. Neighborhoods that change by it become stale.
-    Raises NotFound for what is not this agent's, Invalid for a thing and itself. Four statements.
+    Neighborhoods that change by it become stale. Where an end is a belief, the caller updates the trust of the other.
+    Raises NotFound for what is not this agent's. Four statements.
     """
-    check_edge(source, target, weight=weight, note=note)
     # Nobody may purge an end between the look and the edge.
     lock_minds([agent_id])
-    require(agent_id, (source, target))
-    return _insert(agent_id, source, target, relation, weight=weight, note=note, origin=origin)
+    require(agent_id, new.ends)
+    return _insert(agent_id, new)
 
 
 def connect(
@@ -67,8 +75,10 @@ def connect(
         kinds = ", ".join(GraphNodeKind)
         raise NotFound(f"there is no {kinds} {' or '.join(missing)} of this agent")
     source, target = (known[end_id] for end_id in ids)
-    check_edge(source, target, weight=1.0, note=note)
-    return _insert(agent_id, source, target, relation, weight=1.0, note=note, origin=origin)
+    return _insert(
+        agent_id,
+        NewRelation(source=source, target=target, relation=relation, note=note, origin=origin),
+    )
 
 
 def unrelate(
@@ -76,43 +86,30 @@ def unrelate(
 ) -> int:
     """Delete a relation, or all from one node to the other; return how many were deleted. Two statements."""
     _mark_stale(agent_id, source, target)
-    deleted = change(
-        _DELETE,
-        agent=agent_id,
-        source=source.id,
-        target=target.id,
-        relation=None if relation is None else Relation(relation).value,
-    )
-    _update_trust(agent_id, source, target)
+    edges = Edge.objects.filter(agent_id=agent_id, source_id=source.id, target_id=target.id)
+    if relation is not None:
+        edges = edges.filter(relation=Relation(relation).value)
+    deleted: int = edges.delete()[0]
     return deleted
 
 
-def _insert(
-    agent_id: UUID,
-    source: GraphNode,
-    target: GraphNode,
-    relation: Relation,
-    *,
-    weight: float,
-    note: str,
-    origin: str,
-) -> TraversedEdge:
+def _insert(agent_id: UUID, new: NewRelation) -> TraversedEdge:
+    relation = Relation(new.relation)
     ((reached,),) = fetch(
         _INSERT,
         agent=agent_id,
         id=uuid7(),
-        source_kind=source.kind.value,
-        source=source.id,
-        target_kind=target.kind.value,
-        target=target.id,
-        relation=Relation(relation).value,
-        weight=weight,
-        note=note,
-        origin=origin,
+        source_kind=new.source.kind.value,
+        source=new.source.id,
+        target_kind=new.target.kind.value,
+        target=new.target.id,
+        relation=relation.value,
+        weight=new.weight,
+        note=new.note,
+        origin=new.origin,
     )
-    _mark_stale(agent_id, source, target)
-    _update_trust(agent_id, source, target)
-    return TraversedEdge(source=source, target=target, relation=Relation(relation), weight=reached)
+    _mark_stale(agent_id, new.source, new.target)
+    return TraversedEdge(source=new.source, target=new.target, relation=relation, weight=reached)
 
 
 def _mark_stale(agent_id: UUID, source: GraphNode, target: GraphNode) -> None:
@@ -121,10 +118,3 @@ def _mark_stale(agent_id: UUID, source: GraphNode, target: GraphNode) -> None:
     # Between two concepts or goals it is three edges from one memory to the next: further than neighborhoods reach.
     if memories:
         mark_around(agent_id, [end.id for end in ends], memories)
-
-
-def _update_trust(agent_id: UUID, source: GraphNode, target: GraphNode) -> None:
-    """Update the trust of a fact that is related to a belief: three more statements, only for such a pair."""
-    ends = (source, target)
-    if any(end.kind is GraphNodeKind.BELIEF for end in ends):
-        colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is GraphNodeKind.MEMORY])

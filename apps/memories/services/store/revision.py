@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.graph.relations import relate
+from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.retention.restoration import reinforce
 from apps.memories.services.store.remember import lock_minds, store
@@ -120,14 +120,14 @@ def revise(
     # First: or what says nearly the same would be taken for the former one.
     archive(memory_ids=[memory_id], reason=reason, actor=actor)
     (new_id,) = store(agent_id=agent_id, memories=[becomes], vectors=vectors, model=model).ids
-    relate(
-        agent_id=agent_id,
+    evolution = NewRelation(
         source=GraphNode(GraphNodeKind.MEMORY, memory_id),
         target=GraphNode(GraphNodeKind.MEMORY, new_id),
         relation=Relation.EVOLVED_INTO,
         note=reason,
         origin=becomes.source,
     )
+    relate(agent_id=agent_id, new=evolution)
     _record(
         agent_id,
         memory_id,
