@@ -21,6 +21,7 @@ from arbor.memory.candidates import Candidate, Candidates
 from arbor.memory.fusion import REACH, SEEDS, Background, rank
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import ReadQuery, meaning_text, read_query
+from arbor.memory.recall_request import RecallRequest
 from bench import minds
 from bench.population import Inhabitant
 
@@ -33,7 +34,10 @@ def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Seq
     now = datetime.now(UTC)
     same = 0
     for text in asked:
-        answer = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=LIMIT, now=now)
+        answer = recall(
+            tenant_id=agent.tenant_id,
+            request=RecallRequest(agent_id=agent.agent_id, text=text, limit=LIMIT, now=now),
+        )
         same += [memory.id for memory in answer] == mind.recall(text, now)
     return same / len(asked)
 

@@ -16,6 +16,7 @@ from apps.memories.services.embedding.reembed import Reembedding, find_moves
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
+from arbor.memory.recall_request import RecallRequest
 from bench import minds
 from bench.database import superuser
 from bench.figures import quantile
@@ -76,7 +77,7 @@ def _recalls(agent: Inhabitant, asked: Sequence[str]) -> list[float]:
     ms = []
     for text in asked:
         begun = time.perf_counter()
-        found = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text)
+        found = recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.agent_id, text=text))
         ms.append((time.perf_counter() - begun) * 1000)
         assert found
     return ms

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 from arbor.embedding.models import EmbeddingModel
@@ -23,9 +24,9 @@ class RecallRequest:
     agent_id: UUID
     text: str
     #: From 1 to MAX_LIMIT.
-    limit: int
+    limit: int = 10
     #: With a time zone: what has expired by then is not recalled.
-    now: datetime
+    now: datetime = field(default_factory=partial(datetime.now, UTC))
     #: The embedding of the query's meaning text; None: words alone decide.
     vector: Sequence[float] | None = None
     #: The model that made the vector. Where the agent's vectors are of another one by now, words alone decide.

@@ -24,6 +24,7 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.activation import MOST_REACHED, level_after, sources, spread
+from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.chosen_vectors import directions, neighbors_of, plant, refresh_all
 from tests.integration.memories.conftest import a_memory, access_counts, at_once
 
@@ -205,9 +206,13 @@ def test_only_the_agents_own_recall_activates(mind: Agent) -> None:
     stored = remember(
         tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory("The tide turns at noon.")]
     )
-    recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the tide turn?")
+    recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="When does the tide turn?"))
     assert levels_of(mind, datetime.now(UTC)) == {}
-    recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the tide turn?", counts=True)
+    recall(
+        tenant_id=mind.tenant_id,
+        request=RecallRequest(agent_id=mind.id, text="When does the tide turn?"),
+        counts=True,
+    )
     assert set(levels_of(mind, datetime.now(UTC))) == set(stored.ids)
     assert access_counts(mind) == dict.fromkeys(stored.ids, 1)
 

@@ -22,7 +22,6 @@ from apps.memories.services.retention.buffer import (
     Holding,
     buffer_for_agents,
     hold,
-    search_buffer,
     search_buffers,
 )
 from apps.memories.services.retention.promotion import promote, tend_buffers
@@ -46,7 +45,7 @@ def held(agent: Agent) -> list[BufferItem]:
 
 def find(agent: Agent, text: str, *, vector: Sequence[float] | None = None, **how: Any) -> list[Holding]:
     with tenant_transaction(agent.tenant_id):
-        return search_buffer(agent_id=agent.id, text=text, vector=vector, **how)
+        return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **how)])[0]
 
 
 def let_time_pass(agent: Agent, **how: float) -> None:

@@ -13,7 +13,8 @@ from apps.agents.models import Agent
 from apps.goals.models import Goal
 from apps.memories.models import Concept, Edge
 from apps.memories.services.graph import nodes
-from apps.memories.services.graph.relations import NewRelation, (
+from apps.memories.services.graph.relations import (
+    NewRelation,
     connect,
     relate,
     unrelate,

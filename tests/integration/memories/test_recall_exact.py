@@ -321,7 +321,9 @@ def test_the_scan_reads_the_index_alone_under_forced_row_security(
         )
         assert cursor.fetchone() == (False, True, True, False, False)
     with explained() as plans, scanning():
-        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="the ferry in the storm")
+        recall(
+            tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="the ferry in the storm")
+        )
         with tenant_transaction(mind.tenant_id):
             recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, without_session="heartbeats")
     assert len(plans) == 2
@@ -339,9 +341,9 @@ def test_recalling_does_not_take_the_mind_out_of_its_index(
         populate(agent, random.Random(12), 700)
     vacuum()
     for text in QUERIES:
-        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, counts=True)
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=text), counts=True)
     with explained() as plans, scanning():
-        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="tide")
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="tide"))
     assert scan_of_the_mind(plans[0])["Heap Fetches"] == 0
 
 

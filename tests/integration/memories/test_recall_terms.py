@@ -16,6 +16,7 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
 from arbor.memory.weights import DEFAULT_WEIGHTS, parse_weights
 from tests.integration.memories.conftest import NOON, a_memory, memories_of
@@ -27,7 +28,7 @@ def keep(agent: Agent, *memories: NewMemory) -> None:
 
 
 def look(agent: Agent, text: str, **options: Any) -> list[Recalled]:
-    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text, **options)
+    return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text, **options))
 
 
 def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:

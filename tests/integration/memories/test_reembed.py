@@ -33,6 +33,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.lexical import document_vector
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import (
     NOON,
@@ -50,7 +51,7 @@ from tests.integration.memories.moves import LONG, SAID, SHORT, keep, mind_of, m
 
 def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
     """Say whether the similarities of what is recalled are those of the model's own vectors."""
-    found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=5)
+    found = recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=query, limit=5))
     made = embedder_for(model)
     asked = made.embed([query])[0]
     with tenant_transaction(agent.tenant_id):
@@ -201,7 +202,10 @@ def test_recall_answers_all_the_while(mind: Agent) -> None:
         try:
             while not stop.is_set():
                 # None of its words occurs: only its meaning finds anything.
-                found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="Who naps, dozes, slumbers?")
+                found = recall(
+                    tenant_id=mind.tenant_id,
+                    request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?"),
+                )
                 answers.append(len(found))
         finally:
             connections.close_all()
@@ -231,7 +235,9 @@ def test_a_query_embedded_before_the_move_is_asked_again_after_it(
         return vectors
 
     monkeypatch.setattr("apps.memories.services.recall.recaller.embed_query", moved_meanwhile)
-    found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="Who naps, dozes, slumbers?")
+    found = recall(
+        tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?")
+    )
     assert "asleep" in found[0].content
     assert mind_of(mind) == SHORT
 

@@ -22,6 +22,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed
+from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.conftest import (
     REMOTE,
     RemoteEmbedder,
@@ -205,5 +206,5 @@ def test_texts_refused_by_the_new_model_are_found_by_words(mind: Agent, server: 
     }
     assert marks == dict.fromkeys([SAID[3], SAID[20]], "refused: remote/fake")
     assert embed_backlog() == 0
-    found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=SAID[20], limit=1)
+    found = recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=SAID[20], limit=1))
     assert found[0].content == SAID[20]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from uuid import UUID
 
 import structlog
@@ -22,7 +21,6 @@ from apps.memories.services.recall.term_statistics import TermStatistics, read_t
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
-from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.query import meaning_text, read_query
@@ -133,32 +131,12 @@ class Recaller:
         self._statistics |= statistics
 
 
-def recall(
-    *,
-    tenant_id: UUID,
-    agent_id: UUID,
-    text: str,
-    limit: int = 10,
-    counts: bool = False,
-    now: datetime | None = None,
-    only: RecallFilter = EVERYTHING,
-    mood: float | None = None,
-) -> list[Recalled]:
+def recall(*, tenant_id: UUID, request: RecallRequest, counts: bool = False) -> list[Recalled]:
     """Return what an agent remembers about a text, best first, each with the terms of its score.
 
     `counts` says that the agent itself recalls: its memories are marked as used. A person's look never does that.
-    `mood` is how the one who recalls feels, -1 to 1: what felt alike comes a little sooner.
-    Raises Invalid for an empty or too long text, a limit outside 1 to 200, or a mood that is none. When the embedder
-    fails, words decide.
+    The request's text is embedded between transactions. When the embedder fails, words decide.
     """
-    request = RecallRequest(
-        agent_id=agent_id, text=text, limit=limit, now=now or datetime.now(UTC), only=only, mood=mood
-    )
-    return _answer(tenant_id, request, counts=counts)
-
-
-def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Recalled]:
-    """Recall with the query's text embedded between transactions."""
     asked = [(request.agent_id, request.text)]
     recaller = Recaller()
     meaning = _expected_meaning(tenant_id, request)

@@ -181,22 +181,6 @@ class BufferSearch:
         }
 
 
-def search_buffer(
-    *,
-    agent_id: UUID,
-    text: str,
-    vector: Sequence[float] | None = None,
-    model: EmbeddingModel | None = None,
-    limit: int = 10,
-    counts: bool = False,
-) -> list[Holding]:
-    """Return what one agent's buffer has that bears on a text, as `search_buffers` does."""
-    search = BufferSearch(
-        agent_id=agent_id, text=text, vector=vector, model=model, limit=limit, counts=counts
-    )
-    return search_buffers([search])[0]
-
-
 def search_buffers(searches: Sequence[BufferSearch]) -> list[list[Holding]]:
     """Return for each search what its agent's buffer has that bears on the text, best first. One statement.
 
