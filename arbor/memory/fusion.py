@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 
 from arbor.memory.candidates import NO_LINKS, Candidates, Links, Numbers, Places, microseconds, whole
-from arbor.memory.decay import BOOST
+from arbor.memory.forgetting import BOOST
 from arbor.memory.lexical import speaker_words
 from arbor.memory.query import ReadQuery
 from arbor.memory.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan

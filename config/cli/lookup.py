@@ -16,8 +16,7 @@ from apps.selves.models import Belief, IdentityAspect
 from arbor.errors import NotFound
 from arbor.goals.values import GoalState, title_key
 from arbor.memory.concepts import concept_key, concept_name
-from arbor.memory.relations import GraphNodeKind
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind
 from config.cli.output import SHORT
 from config.cli.tenancy import ChosenAgent, tenant_having
 

@@ -8,8 +8,7 @@ from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.evidence import note_evidence
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import NOTE_LENGTH
+from arbor.memory.relations import NOTE_LENGTH, GraphNodeKind, Relation
 
 
 def connect_things(context: ActionContext, decision: Decision) -> ActionResult:

@@ -22,8 +22,7 @@ from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.steps.making import vectors_of
-from arbor.memory.relations import GraphNodeKind
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.values import Standing
 

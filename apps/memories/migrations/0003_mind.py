@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apps.tenants.fields
 import arbor.ids
-import arbor.memory.retention
+import arbor.memory.values
 import django.db.models.deletion
 import pgvector.django.halfvec
 import pgvector.django.sparsevec
@@ -362,7 +362,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='memory',
             name='retention',
-            field=models.CharField(choices=[('routine', 'routine'), ('task', 'task'), ('decision', 'decision'), ('error', 'error'), ('lasting', 'lasting'), ('permanent', 'permanent')], default=arbor.memory.retention.Retention['LASTING'], max_length=9),
+            field=models.CharField(choices=[('routine', 'routine'), ('task', 'task'), ('decision', 'decision'), ('error', 'error'), ('lasting', 'lasting'), ('permanent', 'permanent')], default=arbor.memory.values.Retention['LASTING'], max_length=9),
         ),
         migrations.AddField(
             model_name='memory',

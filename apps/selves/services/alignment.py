@@ -12,8 +12,7 @@ from apps.memories.models import Memory
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryType
 from arbor.selves.alignment import SIGNS, Influence, alignment
 

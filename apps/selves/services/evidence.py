@@ -8,8 +8,7 @@ from uuid import UUID
 from apps.selves.models import Belief, BeliefEvidence
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import current_tenant
-from arbor.memory.relations import GraphNodeKind
-from arbor.memory.traversal import TraversedEdge
+from arbor.memory.relations import GraphNodeKind, TraversedEdge
 from arbor.selves.alignment import SIGNS
 from arbor.selves.evidence import limited, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened

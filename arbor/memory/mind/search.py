@@ -37,9 +37,8 @@ from arbor.memory.fusion import (
 )
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.lookup import turn_keys
-from arbor.memory.mind.names import UNNAMED
 from arbor.memory.mind.row_filter import passing_rows
-from arbor.memory.mind.rows import Halves
+from arbor.memory.mind.rows import UNNAMED, Halves
 from arbor.memory.query import ReadQuery
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import Weights

@@ -13,8 +13,14 @@ from apps.memories.services.graph.traversal import (
     find_path,
     find_supporting_evidence,
 )
-from arbor.memory.relations import Relation
-from arbor.memory.traversal import MAX_HOPS, MAX_NODES, TraversalResult, TraversedEdge, TraversedNode
+from arbor.memory.relations import (
+    MAX_HOPS,
+    MAX_NODES,
+    Relation,
+    TraversalResult,
+    TraversedEdge,
+    TraversedNode,
+)
 from config.cli.kit import ExitCode, Output
 from config.cli.lookup import find_node
 from config.cli.output import cut, short, table

@@ -12,8 +12,7 @@ from apps.heartbeats.services.working_memory import RebuiltWorkingMemory, rebuil
 from apps.memories.services.graph.nodes import labels_of
 from apps.memories.services.recall.activation import activated_clusters, activated_memories
 from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.memory.relations import GraphNodeKind
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind
 from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output
 from config.cli.output import ago, cut, short, table

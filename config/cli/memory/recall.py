@@ -15,8 +15,7 @@ from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, rec
 from apps.memories.services.recall.partial_recall import partial_recall_about
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.filters import EVERYTHING, RecallFilter
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType
 from config.cli.kit import Output
 from config.cli.lookup import find_concept, find_episode

@@ -17,8 +17,7 @@ from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import last_of

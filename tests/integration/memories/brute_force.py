@@ -15,7 +15,6 @@ from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.activation import FLOOR, level_after
 from arbor.memory.candidates import Candidate, Candidates, Links
-from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.fusion import (
     LENDERS,
     REACH,
@@ -29,6 +28,7 @@ from arbor.memory.fusion import (
 )
 from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.query import ReadQuery, read_query
+from arbor.memory.recall_request import EVERYTHING, RecallFilter
 from arbor.memory.values import MemoryStatus
 from arbor.memory.weights import DEFAULT_WEIGHTS
 

@@ -29,8 +29,7 @@ from apps.memories.services.retention.forgetting import (
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import Policy, Reason
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.memories.conftest import a_memory, at_once, memories_of, term_counts, true_counts
 
 

@@ -24,8 +24,7 @@ from apps.memories.services.retention.archive import archive, purge
 from apps.selves.models import Belief
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from tests.factories.goals import GoalFactory
 from tests.factories.selves import BeliefFactory
 from tests.integration.memories.chosen_vectors import neighbors_of, plant, refresh_all, stale_of

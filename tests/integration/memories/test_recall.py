@@ -17,8 +17,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
-from arbor.memory.filters import RecallFilter
-from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallRequest
+from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, NewMemory, Recalled
 from tests.integration.memories.cache_and_scan import at_hand, scanning
 from tests.integration.memories.conftest import (

@@ -21,9 +21,8 @@ from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import WORDINGS_KEPT
-from arbor.memory.retention import Retention
 from arbor.memory.trust import cap
-from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import (
     NOON,
     a_memory,

@@ -22,8 +22,7 @@ from apps.memories.services.graph.traversal import (
 )
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode, TraversedNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedNode
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, tie

@@ -10,8 +10,7 @@ from apps.selves.services.aspects import drop_aspect
 from apps.selves.services.resonance import resonance_of
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import MemoryFactory
 from tests.factories.selves import IdentityAspectFactory

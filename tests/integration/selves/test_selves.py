@@ -22,8 +22,7 @@ from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, cap
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
 from tests.factories.agents import AgentFactory

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.candidates import Candidate, Candidates, Links, halves, id_numbers, whole
-from arbor.memory.decay import days_between, effective_importance, relevance
+from arbor.memory.forgetting import days_between, effective_importance, relevance
 from arbor.memory.fusion import Background, Ranked, contenders, lasting_terms, rank
 from arbor.memory.query import ReadQuery
 from arbor.memory.timespan import TimeSpan

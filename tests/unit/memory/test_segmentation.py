@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.segmentation import DEFAULT_GAP, EpisodeSegment, Segmented, segment
+from arbor.memory.episodes import DEFAULT_GAP, EpisodeSegment, Segmented, segment
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 MINUTES = st.lists(st.integers(0, 600), min_size=1, max_size=30)

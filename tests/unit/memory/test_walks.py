@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import (
+from arbor.memory.relations import (
     ANYWHERE,
     LABEL_LENGTH,
     MAX_HOPS,
     NOTE_LENGTH,
     GraphNode,
+    GraphNodeKind,
+    Relation,
     TraversalStep,
     TraversedEdge,
     check_edge,

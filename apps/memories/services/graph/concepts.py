@@ -13,7 +13,7 @@ from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.concepts import check_strength, concept_key, concept_name
-from arbor.memory.decay import days_between, relevance
+from arbor.memory.forgetting import days_between, relevance
 from arbor.memory.values import MemoryStatus
 
 #: The most memories that one recall by concept returns.

@@ -12,8 +12,7 @@ from django.db import connection
 
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid, NotFound
-from arbor.memory.relations import GraphNodeKind
-from arbor.memory.traversal import GraphNode, clip
+from arbor.memory.relations import GraphNode, GraphNodeKind, clip
 
 
 class _Place(NamedTuple):

@@ -12,8 +12,7 @@ from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
 from arbor.errors import NotFound
 from arbor.ids import uuid7
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode, TraversedEdge, check_edge
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge
 
 _INSERT = """
 INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,

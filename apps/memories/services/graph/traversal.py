@@ -18,8 +18,7 @@ from psycopg.errors import QueryCanceled
 from apps.memories.services.graph.nodes import labels_of
 from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import (
+from arbor.memory.relations import (
     ANYWHERE,
     LONGEST_S,
     MAX_HOPS,
@@ -29,8 +28,10 @@ from arbor.memory.traversal import (
     TO_EVIDENCE,
     Contradiction,
     GraphNode,
+    GraphNodeKind,
     Paths,
     Reached,
+    Relation,
     TraversalResult,
     TraversalStep,
     TraversedNode,

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from arbor.memory.concepts import concept_key
-from arbor.memory.filters import RecallFilter
+from arbor.memory.recall_request import RecallFilter
 
 _OF_CONCEPT = """id IN (
     SELECT k.memory_id FROM memories_concept named

@@ -21,7 +21,7 @@ from apps.memories.services.recall.term_statistics import TermStatistics
 from apps.tenants.scope import current_tenant
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.mind.image import MindImage
-from arbor.memory.mind.snapshot import Snapshot
+from arbor.memory.mind.rows import Snapshot
 
 log = structlog.get_logger(__name__)
 

@@ -28,8 +28,7 @@ from apps.memories.services.recall.term_statistics import TermStatistics, asked_
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.candidates import Places
-from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Vectors
-from arbor.memory.mind.snapshot import Snapshot
+from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Snapshot, Vectors
 
 _LAYOUT = np.dtype(
     [

@@ -34,10 +34,9 @@ from apps.memories.services.recall.packed_rows import (
 )
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Links, Numbers, id_numbers, microseconds, session_numbers
-from arbor.memory.filters import EVERYTHING
 from arbor.memory.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
 from arbor.memory.query import ReadQuery
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall_request import EVERYTHING, RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 #: The guess admits this multiple of the wanted memories.

@@ -17,8 +17,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
-from arbor.memory.filters import RecallFilter
-from arbor.memory.recall_request import check_query
+from arbor.memory.recall_request import RecallFilter, check_query
 from arbor.memory.values import MemoryType
 
 #: An agent is seldom moved to another model, and never twice in a moment.

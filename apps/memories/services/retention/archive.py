@@ -17,8 +17,7 @@ from apps.memories.services.store.remember import count_terms, lock_minds, terms
 from apps.tenants.packing import sql_literal
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryStatus
+from arbor.memory.values import MemoryStatus, Retention
 
 #: Memories that one act takes: it stays short, and its record names all of them.
 MOST_AT_ONCE = 1_000

@@ -18,10 +18,17 @@ from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
 from apps.memories.services.retention.candidates import COUNT, ENOUGH_WEEKS, FADED, HELD, LEAST, TRIVIAL
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.memory.decay import BOOST, KEPT_PER_WEEK, days_between, decayed_importance
-from arbor.memory.forgetting import Held, Policy, Reason, forget
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType
+from arbor.memory.forgetting import (
+    BOOST,
+    KEPT_PER_WEEK,
+    Held,
+    Policy,
+    Reason,
+    days_between,
+    decayed_importance,
+    forget,
+)
+from arbor.memory.values import MemoryType, Retention
 
 ACTOR = "system:maintenance"
 #: Memories that one step archives.

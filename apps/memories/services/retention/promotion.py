@@ -15,7 +15,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.errors import NotFound
 from arbor.memory.buffer import MATTERS_AFTER, MATTERS_FROM
-from arbor.memory.decay import effective_importance
+from arbor.memory.forgetting import effective_importance
 from arbor.memory.values import NewMemory
 
 #: Things that one step promotes: their texts are embedded together.

@@ -18,10 +18,8 @@ from apps.memories.services.store.remember import Remembered, embed_memories, st
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.details import Detail, EpisodicDetail, SemanticDetail
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.retention import Retention
-from arbor.memory.traversal import GraphNode
-from arbor.memory.values import DEFAULT_TRUST, NewMemory
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
+from arbor.memory.values import DEFAULT_TRUST, NewMemory, Retention
 
 
 class TrustUpdate(Protocol):

@@ -14,8 +14,7 @@ from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
 

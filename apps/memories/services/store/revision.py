@@ -17,8 +17,7 @@ from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
-from arbor.memory.relations import GraphNodeKind, Relation
-from arbor.memory.traversal import GraphNode
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import check_unit
 from arbor.memory.values import MemoryStatus, NewMemory
 

@@ -15,7 +15,7 @@ from apps.memories.services.store.drafts import Insertion
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.segmentation import EpisodeSegment, segment
+from arbor.memory.episodes import EpisodeSegment, segment
 from arbor.memory.values import MemoryType
 
 #: An agent, and the name of a session of it.

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from arbor.memory.candidates import Candidates, Links, halves, whole
-from arbor.memory.filters import RecallFilter
 from arbor.memory.fusion import MOST_BESIDE, REMINDED, SEEDS
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.search import MindSearch, Ties, choose, complete
 from arbor.memory.query import ReadQuery
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall_request import RecallFilter, RecallRequest
 from arbor.memory.timespan import mentioned_span
 from arbor.memory.values import MemoryType
 from arbor.memory.weights import DEFAULT_WEIGHTS
