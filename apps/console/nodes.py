@@ -9,7 +9,7 @@ from uuid import UUID
 from django.utils.safestring import SafeString
 
 from apps.console import cells
-from apps.memories.services.graph.nodes import labels_in_tenant, labels_of
+from apps.memories.services.graph.relations import labels_in_tenant, labels_of
 from arbor.memory.relations import GraphNodeKind
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
-from apps.memories.services.clusters import cluster_naming
+from apps.memories.services.clusters import clusters
 from apps.memories.services.clusters.clusters import cluster_members
-from apps.memories.services.graph.nodes import id_of
+from apps.memories.services.graph.relations import id_of
 from apps.memories.services.graph.traversal import find_connected
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
@@ -68,7 +68,7 @@ def _view_belief(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
-    cluster_id, name = cluster_naming.find_cluster(agent_id=context.agent_id, named=decision.params["id"])
+    cluster_id, name = clusters.find_cluster(agent_id=context.agent_id, named=decision.params["id"])
     members = cluster_members(cluster_id=cluster_id, limit=SHOWN_AROUND)
     lines = [
         f"theme {cluster_id}: {name}",
@@ -163,17 +163,17 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
 
 def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     params, reason = decision.params, decision.params["reason"]
-    cluster = cluster_naming.find_cluster(agent_id=context.agent_id, named=params["id"])
+    cluster = clusters.find_cluster(agent_id=context.agent_id, named=params["id"])
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])
-            cluster_naming.rename(
-                agent_id=context.agent_id, theme=cluster, name=name, reason=reason, actor=_actor(context)
+            clusters.rename(
+                agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=_actor(context)
             )
             return _done(decision, f"the theme {cluster[1]!r} is called {name!r} now")
         case Judgement.DOUBT:
-            cluster_naming.put_in_order(
-                agent_id=context.agent_id, theme=cluster, reason=reason, actor=_actor(context)
+            clusters.mark_for_reclustering(
+                agent_id=context.agent_id, cluster=cluster, reason=reason, actor=_actor(context)
             )
             return _done(decision, f"the theme {cluster[1]!r} will be put in order")
         case _:

@@ -8,12 +8,14 @@ from typing import Any
 from uuid import UUID
 
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
-from apps.memories.services.graph.extraction import extract_left_out, store_concepts
 from apps.memories.services.jobs.maintenance_flags import (
     MAX_TRIES,
     MaintenanceFlag,
     end_waiting,
+    extract_left_out,
     note_left_out,
+    store_concepts,
+    store_weights,
 )
 from apps.memories.services.jobs.summaries import (
     Summary,
@@ -22,7 +24,6 @@ from apps.memories.services.jobs.summaries import (
     note_failed_summary,
     store_summaries,
 )
-from apps.memories.services.store.model_appraisal import store_weights
 from arbor.contacts.chat_reply import read_chat_reply
 from arbor.memory.maintenance_replies import Answers, read_concepts, read_scores, read_summary
 from arbor.models.ports import CallPurpose

@@ -12,8 +12,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import BufferItem
 from apps.memories.services.recall.search import embed_asked
-from apps.memories.services.retention.buffer import BufferSearch, hold, search_buffers
-from apps.memories.services.retention.promotion import promote
+from apps.memories.services.retention.buffer import BufferSearch, hold, promote, search_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import NewBufferItem

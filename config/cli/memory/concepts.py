@@ -16,8 +16,9 @@ from apps.memories.services.graph.concepts import (
     concepts_of,
     link_memory_to_concept,
     memories_of_concept,
+    merge_concepts,
+    set_parent,
 )
-from apps.memories.services.graph.ontology import merge_concepts, set_parent
 from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_memories

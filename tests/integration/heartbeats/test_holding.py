@@ -9,7 +9,7 @@ from apps.fleet.contact import message_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import BufferItem, Memory
-from apps.memories.services.retention.promotion import tend_buffers
+from apps.memories.services.retention.buffer import tend_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from tests.integration.heartbeats.beater import Beater, Script

@@ -22,9 +22,10 @@ from apps.memories.services.retention.buffer import (
     Holding,
     buffer_for_agents,
     hold,
+    promote,
     search_buffers,
+    tend_buffers,
 )
-from apps.memories.services.retention.promotion import promote, tend_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import NewBufferItem

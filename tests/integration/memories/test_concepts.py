@@ -17,8 +17,9 @@ from apps.memories.services.graph.concepts import (
     link_memories,
     link_memory_to_concept,
     memories_of_concept,
+    merge_concepts,
+    set_parent,
 )
-from apps.memories.services.graph.ontology import merge_concepts, set_parent
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound

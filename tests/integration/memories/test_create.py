@@ -10,8 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.models import Edge, MemoryConcept, Practice
 from apps.memories.services.store.create import Creation, create_memories
-from apps.memories.services.store.practice import record_outcome
-from apps.memories.services.store.provenance import add_source
+from apps.memories.services.store.provenance import add_source, record_outcome
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7

@@ -21,8 +21,8 @@ from apps.memories.services.embedding.backlog import embedding_backlog as count_
 from apps.memories.services.embedding.embedders import check_embedder, embedder_faults, other_models
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import open_mind
-from apps.memories.services.jobs.upkeep import expire_memories
 from apps.memories.services.recall.recaller import recall
+from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction

@@ -16,11 +16,11 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal
 from apps.memories.models import Edge, Memory, MemoryAccess, Mind
-from apps.memories.services.jobs.upkeep import expire_memories
 from apps.memories.services.retention import forgetting
 from apps.memories.services.retention.forgetting import (
     ForgettingPlan,
     clean_up_memories,
+    expire_memories,
     fade_memories,
     keep_quotas,
     plan_forgetting,

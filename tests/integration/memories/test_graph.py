@@ -12,7 +12,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.goals.models import Goal
 from apps.memories.models import Concept, Edge
-from apps.memories.services.graph import nodes
+from apps.memories.services.graph import relations
 from apps.memories.services.graph.relations import (
     NewRelation,
     connect,
@@ -169,7 +169,7 @@ def test_a_kind_that_this_installation_does_not_hold_is_named(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (ebb,) = memories_in(mind, 1)
-    monkeypatch.setattr(nodes, "_present", lambda: frozenset({GraphNodeKind.MEMORY}))
+    monkeypatch.setattr(relations, "_present", lambda: frozenset({GraphNodeKind.MEMORY}))
     with pytest.raises(Invalid, match="no table for belief"):
         tie(mind, ebb, GraphNode(GraphNodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
 

@@ -12,10 +12,8 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, PlatformEvent
 from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upkeep
 from apps.memories.services.jobs import health as health_module
-from apps.memories.services.jobs.health import Health, read_health
-from apps.memories.services.jobs.health_watch import watch_health
-from apps.memories.services.jobs.rounds import Round
-from apps.memories.services.jobs.runs import expect_runs, note_run
+from apps.memories.services.jobs.health import Health, read_health, watch_health
+from apps.memories.services.jobs.rounds import Round, expect_runs, note_run
 from apps.memories.services.retention.buffer import hold
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction

@@ -19,11 +19,11 @@ from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.jobs.upkeep import expire_memories
 from apps.memories.services.recall import mind_cache as minds_at_hand
 from apps.memories.services.recall.mind_cache import MindsAtHand
 from apps.memories.services.recall.recaller import Recaller, recall
 from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
 from apps.tenants.scope import APP, tenant_transaction

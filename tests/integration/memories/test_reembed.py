@@ -25,10 +25,10 @@ from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fitting
 from apps.memories.services.embedding.minds import open_mind
-from apps.memories.services.embedding.model_switch import take_over
-from apps.memories.services.embedding.reembed import Reembedding, find_moves
+from apps.memories.services.embedding.reembed import Reembedding, find_moves, switch_model
 from apps.memories.services.recall.recaller import recall
-from apps.memories.services.store.remember import count_terms, store, terms_of
+from apps.memories.services.store.remember import store
+from apps.memories.services.store.term_counts import count_terms, terms_of
 from apps.tenants.scope import tenant_transaction
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
@@ -292,7 +292,7 @@ def test_the_number_of_statements_of_the_takeover_does_not_grow(mind: Agent, sta
         Reembedding(model=target, actor="cli:test")._make_missing(moves[0])
         statements.clear()
         with tenant_transaction(mind.tenant_id):
-            assert take_over(agent_id=mind.id, model=target, actor="cli:test") is not None
+            assert switch_model(agent_id=mind.id, model=target, actor="cli:test") is not None
         counts.append(len(statements))
     assert counts[0] == counts[1] <= 14
     with tenant_transaction(mind.tenant_id):

@@ -7,10 +7,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.memories.services.clusters.job import join, nearness, read_centres, read_latest, read_vectors
 from apps.memories.services.embedding.literals import halfvec_texts
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.store.remember import ALL_MEMORIES, lock_minds
+from apps.memories.services.graph.relations import id_of
+from apps.memories.services.store.term_counts import ALL_MEMORIES, lock_minds
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
 from arbor.memory.cluster_links import ClusterLink
@@ -233,3 +236,48 @@ def _cluster(cluster_id: UUID) -> tuple[UUID, str, tuple[str, ...]]:
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"1 to {MAX_LIMIT} are shown at once, asked for {limit}")
+
+
+_FIND = """
+SELECT id, name FROM memories_cluster
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND (id = %(id)s OR lower(name) = lower(%(name)s))
+ORDER BY id = %(id)s DESC, id LIMIT 1
+"""
+_DISORDERED = "UPDATE memories_cluster SET stale = true WHERE tenant_id = %(tenant)s AND id = %(cluster)s"
+
+
+def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
+    """Return id and name of a cluster of the agent, by its id or its name. Raises NotFound."""
+    try:
+        wanted = id_of(named)
+    except NotFound:
+        wanted = None
+    rows = fetch(_FIND, agent=agent_id, id=wanted, name=named)
+    if not rows:
+        raise NotFound(f"there is no theme {named!r} of this agent")
+    cluster: tuple[UUID, str] = rows[0][0], rows[0][1]
+    return cluster
+
+
+def rename(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
+    """Name a cluster: it keeps the name. Raises Invalid for one that is empty or too long."""
+    name_cluster(cluster_id=cluster[0], name=name)
+    _record(agent_id, cluster, actor, f"named a theme {name!r}: {reason}", {"from": cluster[1], "to": name})
+
+
+def mark_for_reclustering(*, agent_id: UUID, cluster: tuple[UUID, str], reason: str, actor: str) -> None:
+    """Mark a cluster stale, so that maintenance recomputes its centre and keywords from its memories."""
+    change(_DISORDERED, cluster=cluster[0])
+    _record(agent_id, cluster, actor, f"had the theme {cluster[1]!r} put in order: {reason}", {})
+
+
+def _record(
+    agent_id: UUID, cluster: tuple[UUID, str], actor: str, message: str, change_of_name: dict[str, str]
+) -> None:
+    record(
+        action=AuditAction.MEMORIES_REVISED,
+        actor=actor,
+        agent_id=agent_id,
+        message=message,
+        detail={"cluster_id": str(cluster[0]), "changes": {"name": change_of_name} if change_of_name else {}},
+    )

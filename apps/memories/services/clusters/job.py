@@ -11,10 +11,10 @@ from uuid import UUID
 from django.conf import settings
 
 from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
+from apps.memories.services.embedding.literals import decoded
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.embedding.vectors import decoded
 from apps.memories.services.jobs.rounds import Round, make_round
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel

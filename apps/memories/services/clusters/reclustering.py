@@ -11,10 +11,9 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.memories.services.embedding.literals import halfvec_texts
+from apps.memories.services.embedding.literals import decoded, halfvec_texts
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.embedding.vectors import decoded
-from apps.memories.services.store.remember import ALL_MEMORIES
+from apps.memories.services.store.term_counts import ALL_MEMORIES
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7

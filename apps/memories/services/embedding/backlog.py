@@ -27,7 +27,7 @@ from apps.memories.services.embedding.embedding import Vectors, embed_texts, emb
 from apps.memories.services.embedding.literals import halfvec_texts
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.graph.neighborhoods import mark_stale
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel

@@ -7,18 +7,22 @@ whatever changes in between leaves the neighborhood stale. It waits for no row, 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import batched
 from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection
 
-from apps.memories.services.embedding.vectors import AgentVectors
+from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, VectorBlock, decoded
 from apps.memories.services.jobs.rounds import Round, make_round
-from apps.tenants.scope import tenant_transaction
+from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.memory.neighborhood import (
     BESIDE_REACH,
+    Nearest,
     accepts,
     neighborhood,
     similar_enough,
@@ -136,6 +140,13 @@ FROM touched JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = touch
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET stale = true
 """
 
+# All vectors of the mind, in blocks.
+_VECTORS = """
+SELECT id, halfvec_send(embedding) FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND embedding IS NOT NULL
+    AND (expires_at IS NULL OR expires_at > now())
+"""
+
 type _Pairs = dict[UUID, dict[UUID, int]]
 
 
@@ -201,6 +212,46 @@ def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:
         computed = surroundings.neighborhoods()
         postponed = surroundings.mark_neighbors(computed)
         return _write([row for row in batch if row.id not in postponed], computed)
+
+
+class AgentVectors:
+    """An agent's vectors in the open transaction. Cached between questions if they fit into one block."""
+
+    def __init__(self, agent_id: UUID) -> None:
+        self._agent_id = agent_id
+        self._cached: VectorBlock | None = None
+
+    def nearest(self, asked: Sequence[tuple[UUID, bytes | None]]) -> dict[UUID, dict[UUID, float]]:
+        """Return the nearest memories of each, with their cosines; of those without a vector, nothing.
+
+        Vectors come as `halfvec_send` gives them. Where their lengths differ, in the moment an agent is moved to another
+        model, those of the commonest length are answered.
+        """
+        having = [(memory_id, vector) for memory_id, vector in asked if vector]
+        if not having:
+            return {}
+        length = Counter(len(vector) for _, vector in having).most_common(1)[0][0]
+        found: dict[UUID, dict[UUID, float]] = {}
+        for some in batched(having, AT_ONCE, strict=False):
+            search = Nearest(*decoded(some, length))
+            for ids, vectors in self._blocks(length):
+                search.look_at(ids, vectors)
+            found |= search.found()
+        return found
+
+    def _blocks(self, length: int) -> Iterator[VectorBlock]:
+        if self._cached is not None:
+            yield self._cached
+            return
+        for number, block in enumerate(self._read(length)):
+            self._cached = None if number else block
+            yield block
+
+    def _read(self, length: int) -> Iterator[VectorBlock]:
+        with connection.chunked_cursor() as cursor:
+            cursor.execute(_VECTORS, {"tenant": current_tenant(), "agent": self._agent_id})
+            while rows := cursor.fetchmany(BLOCK):
+                yield decoded(rows, length)
 
 
 class _Surroundings:

@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import OperationalError, transaction
 from psycopg.errors import QueryCanceled
 
-from apps.memories.services.graph.nodes import labels_of
+from apps.memories.services.graph.relations import labels_of
 from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
 from arbor.memory.relations import (

@@ -16,7 +16,7 @@ from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.literals import sparsevec_text
 from apps.memories.services.embedding.minds import QUERY_VECTOR, model_of, query_vector
 from apps.memories.services.jobs.rounds import Round, make_round
-from apps.memories.services.store.remember import ALL_MEMORIES, lock_minds
+from apps.memories.services.store.term_counts import ALL_MEMORIES, lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel

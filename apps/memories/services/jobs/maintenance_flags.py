@@ -1,16 +1,18 @@
-"""Find memories that wait under a maintenance flag of `Upkeep`, and clear the flag."""
+"""Find memories that wait under a maintenance flag of `Upkeep`, store what was found out about them, and clear the flag."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from uuid import UUID
 
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.services.graph.concepts import link_memories
+from apps.memories.services.store.term_counts import lock_minds
+from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
-from arbor.memory.extraction import READ_CHARACTERS
-from arbor.memory.maintenance_calls import Excerpt
+from arbor.memory.extraction import READ_CHARACTERS, concepts_in
+from arbor.memory.maintenance_calls import Excerpt, weighed
 
 
 class MaintenanceFlag(StrEnum):
@@ -115,3 +117,69 @@ def note_left_out(agent_id: UUID, chore: MaintenanceFlag, ids: Collection[UUID])
 def time_text(at: datetime) -> str:
     """Return a moment as models read it."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+#: Memories in one step by rule. A model is asked about fewer.
+RULE_BATCH = 50
+
+_TEXTS = """
+SELECT id, left(content, %(longest)s) FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid[])
+"""
+
+
+def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:
+    """Extract the concepts of a batch of an agent's waiting memories by rule; return the number of memories."""
+    with tenant_transaction(tenant_id):
+        waiting = waiting_memories(agent_id, MaintenanceFlag.EXTRACT, limit=RULE_BATCH)
+    found = {memory_id: concepts_in(excerpt.text) for memory_id, excerpt in waiting}
+    if not found:
+        return 0
+    with tenant_transaction(tenant_id):
+        return store_concepts(agent_id, found)
+
+
+def store_concepts(agent_id: UUID, found: Mapping[UUID, Iterable[tuple[str, float]]]) -> int:
+    """Link memories to the concepts found, in the open transaction; return how many were still waiting for that.
+
+    `found` holds (name, strength from 0 to 1) by memory id; a memory with none does not wait any longer either.
+    """
+    mine = claim_still_waiting(agent_id, MaintenanceFlag.EXTRACT, list(found))
+    link_memories(agent_id=agent_id, links={memory_id: found[memory_id] for memory_id in mine})
+    return end_waiting(MaintenanceFlag.EXTRACT, mine)
+
+
+def extract_left_out(agent_id: UUID, memory_ids: Collection[UUID]) -> int:
+    """Extract concepts by rule from memories that a model repeatedly left out, in the open transaction; return how many."""
+    texts = fetch(_TEXTS, agent=agent_id, ids=list(memory_ids), longest=READ_CHARACTERS) if memory_ids else []
+    return (
+        store_concepts(agent_id, {memory_id: concepts_in(text) for memory_id, text in texts}) if texts else 0
+    )
+
+
+_IMPORTANCE = """
+SELECT id, importance FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
+"""
+# One bounded update for a batch: the memory's row, otherwise cold, is written once after it was stored.
+_WRITE = """
+UPDATE memories_memory m SET importance = r.importance
+FROM unnest(%(ids)s::uuid[], %(importances)s::float8[]) AS r (id, importance)
+WHERE m.tenant_id = %(tenant)s AND m.id = r.id AND m.importance <> r.importance
+"""
+
+
+def store_weights(agent_id: UUID, scores: Mapping[UUID, float]) -> int:
+    """Give memories the mean of their importance and a model's, in the open transaction; return how many still waited.
+
+    `scores` are from 0 to 1. What was to be remembered for good, with an importance of 1, keeps it.
+    """
+    mine = claim_still_waiting(agent_id, MaintenanceFlag.WEIGH, list(scores))
+    if not mine:
+        return 0
+    importances = {
+        memory_id: weighed(importance, scores[memory_id])
+        for memory_id, importance in fetch(_IMPORTANCE, agent=agent_id, ids=mine)
+    }
+    change(_WRITE, ids=list(importances), importances=list(importances.values()))
+    return end_waiting(MaintenanceFlag.WEIGH, mine)

@@ -12,7 +12,7 @@ from apps.memories.services.embedding.embedding import Vectors, embed_for_storag
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.jobs.maintenance_flags import time_text
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel

@@ -24,7 +24,7 @@ from apps.memories.services.recall.packed_rows import (
     moments,
     unpack,
 )
-from apps.memories.services.recall.term_statistics import TermStatistics, asked_terms, term_statistics
+from apps.memories.services.store.term_counts import TermStatistics, asked_terms, term_statistics
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.candidates import Places

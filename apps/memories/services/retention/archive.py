@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,8 +12,7 @@ from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry, Memory
 from apps.memories.services.clusters.clusters import mark_clusters_stale
 from apps.memories.services.graph.neighborhoods import mark_stale
-from apps.memories.services.retention.restoration import reinforce, take_up
-from apps.memories.services.store.remember import count_terms, lock_minds, terms_of
+from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
 from apps.tenants.packing import sql_literal
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
@@ -255,3 +254,27 @@ def _record(
             message=f"{verb} {len(ids):,} {'memory' if len(ids) == 1 else 'memories'}: {reason.strip()}",
             detail={"reason": reason.strip(), **of_agent},
         )
+
+
+_REINFORCE = """
+INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, reinforced, reinforced_at)
+SELECT %(tenant)s, r.id, 0, r.times, now() FROM unnest(%(ids)s::uuid[], %(times)s::int[]) AS r(id, times) ORDER BY r.id
+ON CONFLICT (tenant_id, memory_id) DO UPDATE
+SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
+"""
+_SET_FLAGS = """
+UPDATE memories_upkeep u SET stale = true, unclustered = true, unextracted = NOT EXISTS (
+    SELECT FROM memories_memoryconcept c WHERE c.tenant_id = u.tenant_id AND c.memory_id = u.memory_id
+)
+WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
+"""
+
+
+def reinforce(times: Mapping[UUID, int]) -> None:
+    """Count how often each memory was remembered again; their decay starts again. One statement."""
+    change(_REINFORCE, ids=list(times), times=list(times.values()))
+
+
+def take_up(memory_ids: Sequence[UUID]) -> None:
+    """Set the maintenance flags of memories that were archived. One statement."""
+    change(_SET_FLAGS, ids=list(memory_ids))

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.audit.models import AuditAction
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
 from apps.memories.services.retention.candidates import COUNT, ENOUGH_WEEKS, FADED, HELD, LEAST, TRIVIAL
@@ -44,6 +45,20 @@ _TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%(place)s)"
 #: Memories that a plan looks at, and how much of each one's text it shows.
 _MOST_PLANNED = 50_000
 _GLIMPSE = 160
+
+# Agents with something to expire, by what is over the longest; those that were passed over hide nobody.
+_OVER = """
+SELECT DISTINCT agent_id FROM (
+    SELECT agent_id FROM memories_memory
+    WHERE tenant_id = t.id AND expires_at <= now() AND status = 'active' AND agent_id <> ALL(%(passed)s::uuid[])
+    ORDER BY expires_at LIMIT 1000
+) expired
+"""
+_EXPIRED = """
+SELECT id FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at <= now() AND status = 'active'
+ORDER BY expires_at LIMIT %(step)s
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,3 +258,20 @@ def try_lock_mind(agent_id: UUID) -> bool:
     """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and delays nobody."""
     ((locked,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
     return bool(locked)
+
+
+def expire_memories() -> Round:
+    """Archive the memories whose time is over, agent by agent."""
+    return make_round("expire", waiting=_OVER, tend=_expire)
+
+
+def _expire(tenant_id: UUID, agent_id: UUID) -> int:
+    with tenant_transaction(tenant_id):
+        if not try_lock_mind(agent_id):
+            return 0
+        ids = [row[0] for row in fetch(_EXPIRED, agent=agent_id, step=STEP)]
+        if ids:
+            archive(
+                memory_ids=ids, reason="their time was over", actor=ACTOR, action=AuditAction.MEMORIES_EXPIRED
+            )
+        return len(ids)

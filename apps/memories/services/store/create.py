@@ -14,7 +14,8 @@ from apps.audit.services import record
 from apps.memories.services.graph.concepts import link_memories
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.store.appraisal import lasting
-from apps.memories.services.store.remember import Remembered, embed_memories, store
+from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.remember import embed_memories, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.details import Detail, EpisodicDetail, SemanticDetail

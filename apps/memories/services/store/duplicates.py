@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.embedding.vectors import AT_ONCE, BLOCK, decoded
+from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, decoded
 from apps.memories.services.store.reinforcement import COLUMNS, PlacedMemory
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.reals import Reals

@@ -10,9 +10,9 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.graph.relations import NewRelation, relate
-from apps.memories.services.retention.archive import archive
-from apps.memories.services.retention.restoration import reinforce
-from apps.memories.services.store.remember import lock_minds, store
+from apps.memories.services.retention.archive import archive, reinforce
+from apps.memories.services.store.remember import store
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound

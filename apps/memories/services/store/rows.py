@@ -16,7 +16,7 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
-from apps.memories.services.retention.restoration import reinforce, take_up
+from apps.memories.services.retention.archive import reinforce, take_up
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import WRITE_EPISODES, Episodes, segment_memories
