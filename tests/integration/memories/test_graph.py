@@ -229,7 +229,7 @@ def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -
 
 def test_a_relation_takes_four_statements(mind: Agent, statements: list[str]) -> None:
     one, two = memories_in(mind)
-    nodes._present()
+    relations._present()
     statements.clear()
     tie(mind, one, two)
     assert len(statements) == 4

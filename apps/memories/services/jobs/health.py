@@ -9,9 +9,11 @@ from typing import Any
 import structlog
 from django.conf import settings
 from django.db import connections
+from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction, PlatformEvent
 from apps.audit.services import record_platform
+from apps.memories.models import JobRun
 from apps.memories.services.embedding.minds import installation_model
 from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
@@ -78,10 +80,6 @@ SELECT (SELECT count(*) FROM (
     (SELECT count(*) FROM memories_mind
         WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),
     (SELECT count(*) FROM memories_embedderfault)
-"""
-_JOBS = """
-SELECT name, period_s, seconds, done, failed, error, first_at, ended_at, succeeded_at, now() FROM memories_jobrun
-ORDER BY name
 """
 
 
@@ -205,8 +203,8 @@ def read_health() -> Health:
         }
         cursor.execute(_COUNTS, {"counted": COUNTED, **_installation()})
         unreadable, failed, other, failing = cursor.fetchone()
-        cursor.execute(_JOBS)
-        jobs = tuple(_job(row) for row in cursor.fetchall())
+    runs = JobRun.objects.using(OPS).order_by("name").annotate(read_at=Now())
+    jobs = tuple(_job(run, run.read_at) for run in runs)
     counts = {
         Metric.UNREADABLE: unreadable,
         Metric.FAILED_MAINTENANCE_CALLS: failed,
@@ -230,24 +228,23 @@ def _installation() -> dict[str, Any]:
     return {"model": model.name, "dimension": model.dimension}
 
 
-def _job(row: tuple[Any, ...]) -> Job:
-    name, period_s, seconds, done, failed, error, first_at, ended_at, succeeded_at, now = row
-    since = _ago(succeeded_at, now)
+def _job(run: JobRun, now: datetime) -> Job:
+    since = _ago(run.succeeded_at, now)
     return Job(
-        name=name,
+        name=run.name,
         state=judge_job(
-            period_s=period_s,
+            period_s=run.period_s,
             since_success_s=since,
-            since_first_s=_ago(first_at, now) or 0.0,
-            failed=failed,
+            since_first_s=_ago(run.first_at, now) or 0.0,
+            failed=run.failed,
         ),
-        period_s=period_s,
-        ended_ago_s=_ago(ended_at, now) or 0.0,
+        period_s=run.period_s,
+        ended_ago_s=_ago(run.ended_at, now) or 0.0,
         succeeded_ago_s=since,
-        seconds=seconds,
-        done=done,
-        failed=failed,
-        error=error,
+        seconds=run.seconds,
+        done=run.done,
+        failed=run.failed,
+        error=run.error,
     )
 
 

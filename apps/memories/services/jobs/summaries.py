@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from apps.memories.models import Episode
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
@@ -29,11 +33,6 @@ _READ = 1_000
 # An episode that was closed by a clock that ran ahead does not wait until that time has come.
 _SETTLED = """ended_at IS NOT NULL AND summarized_at IS NULL AND failures < %(tries)s
     AND ended_at NOT BETWEEN now() - %(settles)s AND now() + %(settles)s"""
-_UNSUMMARIZED = f"""
-SELECT id, size FROM memories_episode
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_SETTLED} AND id <> ALL(%(without)s::uuid[])
-ORDER BY ended_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-"""  # noqa: S608 (our own words)
 _MEMBERS = """
 SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
     SELECT left(content, %(longest)s), role, type, occurred_at FROM memories_memory
@@ -50,14 +49,6 @@ FROM json_to_recordset(%(rows)s::json) AS r(
 )
 WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.id = r.id AND e.summarized_at IS NULL
     AND e.ended_at IS NOT NULL AND e.size = r.size
-"""
-_FAILED = """
-UPDATE memories_episode SET failures = failures + 1, failure = %(reason)s
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(episode)s AND summarized_at IS NULL
-"""
-_RESET = """
-UPDATE memories_episode SET failures = 0
-WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND summarized_at IS NULL
 """
 
 
@@ -105,16 +96,12 @@ def unsummarized_episodes(
 
     They are locked until the transaction ends, and left out while another has them. Two statements.
     """
-    sizes: dict[UUID, int] = dict(
-        fetch(
-            _UNSUMMARIZED,
-            agent=agent_id,
-            tries=MAX_FAILURES,
-            settles=SETTLES_IN,
-            limit=limit,
-            without=list(without),
-        )
-    )
+    settled = Q(ended_at__lt=Now() - SETTLES_IN) | Q(ended_at__gt=Now() + SETTLES_IN)
+    episodes = Episode.objects.filter(
+        settled, agent_id=agent_id, summarized_at=None, failures__lt=MAX_FAILURES
+    ).exclude(id__in=list(without))
+    locked = episodes.order_by("ended_at", "id").select_for_update(skip_locked=True)
+    sizes: dict[UUID, int] = dict(locked.values_list("id", "size")[:limit])
     # One character more than a prompt shows says that there is more.
     members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
     rows = fetch(_MEMBERS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
@@ -163,9 +150,12 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Summ
 
 def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
     """Record on the episode that its summary failed, with the reason. One statement."""
-    change(_FAILED, agent=agent_id, episode=episode_id, reason=reason)
+    episodes = Episode.objects.filter(agent_id=agent_id, id=episode_id, summarized_at=None)
+    episodes.update(failures=F("failures") + 1, failure=reason)
 
 
 def reset_failures(episode_ids: Sequence[str]) -> int:
     """Mark these episodes without a summary as waiting again; return how many. One statement, none for none."""
-    return change(_RESET, ids=list(episode_ids)) if episode_ids else 0
+    if not episode_ids:
+        return 0
+    return int(Episode.objects.filter(id__in=list(episode_ids), summarized_at=None).update(failures=0))

@@ -8,8 +8,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.memories.models import BufferItem
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.embedding.minds import query_vector
 from apps.memories.services.jobs.rounds import Round, make_round
@@ -17,7 +21,7 @@ from apps.memories.services.retention.forgetting import ACTOR
 from apps.memories.services.store.remember import remember
 from apps.tenants.encoding import to_json
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import LimitReached, NotFound
 from arbor.ids import uuid7
@@ -246,24 +250,12 @@ def record_cleared(agent_id: UUID, count: int, why: str) -> None:
     )
 
 
+_MATTERING = Q(promoted_to=None) & (Q(importance__gte=MATTERS_FROM) | Q(accesses__gte=MATTERS_AFTER))
 #: Things that one step promotes: their texts are embedded together.
 STEP = 50
 
 # Written out, as it is in the index of what matters.
 _MATTERS = f"promoted_to_id IS NULL AND (importance >= {MATTERS_FROM} OR accesses >= {MATTERS_AFTER})"
-_WORTH = """
-SELECT id, content, role, source, importance, accesses, created_at FROM memories_bufferitem
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {which} ORDER BY id LIMIT %(step)s
-"""
-_PROMOTED = """
-UPDATE memories_bufferitem b SET promoted_to_id = became.memory_id
-FROM unnest(%(ids)s::uuid[], %(memories)s::uuid[]) AS became (id, memory_id)
-WHERE b.tenant_id = %(tenant)s AND b.id = became.id
-"""
-_CLEAR = f"""
-DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at <= now()
-    AND NOT ({_MATTERS}) RETURNING promoted_to_id IS NULL
-"""  # noqa: S608
 # Agents with buffer items that expired, or that mattered.
 _WAITING = f"""
 SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND expires_at <= now()
@@ -278,10 +270,10 @@ def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UU
     The audit log records who did. Raises NotFound when this agent has no such item.
     """
     with tenant_transaction(tenant_id):
-        rows = fetch(_WORTH.format(which="id = %(item)s"), agent=agent_id, item=item_id, step=1)
-    if not rows:
+        items = list(_items(agent_id).filter(id=item_id))
+    if not items:
         raise NotFound(f"agent {agent_id} holds no thing {item_id}")
-    return _promote(tenant_id, agent_id, rows, actor=actor)[0]
+    return _promote(tenant_id, agent_id, items, actor=actor)[0]
 
 
 def tend_buffers() -> Round:
@@ -291,33 +283,42 @@ def tend_buffers() -> Round:
 
 def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
-        rows = fetch(_WORTH.format(which=_MATTERS), agent=agent_id, step=STEP)
-    if rows:
-        _promote(tenant_id, agent_id, rows)
+        items = list(_items(agent_id).filter(_MATTERING).order_by("id")[:STEP])
+    if items:
+        _promote(tenant_id, agent_id, items)
     with tenant_transaction(tenant_id):
-        cleared = [never_promoted for (never_promoted,) in fetch(_CLEAR, agent=agent_id)]
-        if any(cleared):
-            record_cleared(agent_id, sum(cleared), "whose time was over")
-    return len(rows) + len(cleared)
+        expired = BufferItem.objects.filter(agent_id=agent_id, expires_at__lte=Now()).exclude(_MATTERING)
+        cleared = dict(expired.select_for_update().values_list("id", "promoted_to_id"))
+        BufferItem.objects.filter(id__in=list(cleared)).delete()
+        if lost := sum(memory_id is None for memory_id in cleared.values()):
+            record_cleared(agent_id, lost, "whose time was over")
+    return len(items) + len(cleared)
+
+
+def _items(agent_id: UUID) -> QuerySet[BufferItem]:
+    items: QuerySet[BufferItem] = BufferItem.objects.filter(agent_id=agent_id)
+    return items.defer("embedding", "lexical")
 
 
 def _promote(
-    tenant_id: UUID, agent_id: UUID, rows: Sequence[tuple[Any, ...]], *, actor: str | None = None
+    tenant_id: UUID, agent_id: UUID, items: Sequence[BufferItem], *, actor: str | None = None
 ) -> list[UUID]:
     """Store buffer items as memories, embedded outside any transaction. Interrupted, it can run again to the same effect."""
     memories = [
         NewMemory(
-            content=content,
-            role=role,
-            source=source,
-            occurred_at=held_at,
-            importance=effective_importance(importance=importance, uses=accesses),
+            content=item.content,
+            role=item.role,
+            source=item.source,
+            occurred_at=item.created_at,
+            importance=effective_importance(importance=item.importance, uses=item.accesses),
         )
-        for _, content, role, source, importance, accesses, held_at in rows
+        for item in items
     ]
     ids = list(remember(tenant_id=tenant_id, agent_id=agent_id, memories=memories).ids)
     with tenant_transaction(tenant_id):
-        change(_PROMOTED, ids=[row[0] for row in rows], memories=ids)
+        for item, memory_id in zip(items, ids, strict=True):
+            item.promoted_to_id = memory_id
+        BufferItem.objects.bulk_update(items, ["promoted_to"])
         if actor is not None:
             record(
                 action=AuditAction.OPERATOR_ACT,
@@ -325,7 +326,7 @@ def _promote(
                 agent_id=agent_id,
                 message="made a memory of what was only held",
                 detail={
-                    "item_ids": [str(row[0]) for row in rows],
+                    "item_ids": [str(item.id) for item in items],
                     "memory_ids": [str(memory_id) for memory_id in ids],
                 },
             )

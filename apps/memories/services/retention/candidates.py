@@ -51,10 +51,6 @@ SELECT id FROM (
 WHERE touched_at <= now() - %(grace)s AND effective < %(cleanup_below)s AND NOT {NEEDED.format(id="held.id")}
 ORDER BY importance, created_at, id LIMIT %(step)s
 """  # noqa: S608
-COUNT = """
-SELECT count(*) FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND type = 'episodic'
-"""
 # The index has them by importance, and use only adds to it. So whoever of the first `looked` comes, with what use has
 # added, no later than the last of them, comes before all that were not looked at.
 LEAST = f"""

@@ -12,13 +12,15 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction
+from apps.memories.models import Memory, Mind
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
-from apps.memories.services.retention.candidates import COUNT, ENOUGH_WEEKS, FADED, HELD, LEAST, TRIVIAL
+from apps.memories.services.retention.candidates import ENOUGH_WEEKS, FADED, HELD, LEAST, TRIVIAL
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 from arbor.memory.forgetting import (
     BOOST,
     KEPT_PER_WEEK,
@@ -29,7 +31,7 @@ from arbor.memory.forgetting import (
     decayed_importance,
     forget,
 )
-from arbor.memory.values import MemoryType, Retention
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
 ACTOR = "system:maintenance"
 #: Memories that one step archives.
@@ -40,7 +42,6 @@ _DUE = (
     # One from the future is a clock's that has jumped back since.
     " AND ({looked_at} IS NULL OR {looked_at} NOT BETWEEN now() - interval '1 day' AND now())"
 )
-_LOOKED = "UPDATE memories_mind SET {looked_at} = now() WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
 _TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%(place)s)"
 #: Memories that a plan looks at, and how much of each one's text it shows.
 _MOST_PLANNED = 50_000
@@ -53,11 +54,6 @@ SELECT DISTINCT agent_id FROM (
     WHERE tenant_id = t.id AND expires_at <= now() AND status = 'active' AND agent_id <> ALL(%(passed)s::uuid[])
     ORDER BY expires_at LIMIT 1000
 ) expired
-"""
-_EXPIRED = """
-SELECT id FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND expires_at <= now() AND status = 'active'
-ORDER BY expires_at LIMIT %(step)s
 """
 
 
@@ -206,7 +202,9 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        ((active,),) = fetch(COUNT, agent=agent_id)
+        active = Memory.objects.filter(
+            agent_id=agent_id, status=MemoryStatus.ACTIVE, type=MemoryType.EPISODIC
+        ).count()
         excess = _excess(active, limits)
         found = _find_least(agent_id, limits, excess=excess, active=active)
         reason = (
@@ -250,7 +248,7 @@ def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: 
     if found:
         archive(memory_ids=found, reason=reason, actor=ACTOR)
     if all_found:
-        change(_LOOKED.format(looked_at=looked_at), agent=agent_id)
+        Mind.objects.filter(agent_id=agent_id).update(**{looked_at: Now()})
     return len(found)
 
 
@@ -269,7 +267,8 @@ def _expire(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        ids = [row[0] for row in fetch(_EXPIRED, agent=agent_id, step=STEP)]
+        expired = Memory.objects.filter(agent_id=agent_id, status=MemoryStatus.ACTIVE, expires_at__lte=Now())
+        ids = list(expired.order_by("expires_at").values_list("id", flat=True)[:STEP])
         if ids:
             archive(
                 memory_ids=ids, reason="their time was over", actor=ACTOR, action=AuditAction.MEMORIES_EXPIRED

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.models import Memory
+from apps.memories.models import Memory, Practice
 from apps.memories.services.graph.relations import id_of, labels_of
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.encoding import to_json
-from apps.tenants.statements import change, fetch
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import change
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
@@ -19,14 +20,6 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
 
-_FACT = """
-SELECT type, detail, trust FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
-"""
-_SUPPORT = """
-UPDATE memories_memory SET detail = %(detail)s::jsonb, trust = %(trust)s
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
-"""
 # Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
 # has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
 _INSERT = """
@@ -158,13 +151,14 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     not this agent's, Invalid for one that is no fact, LimitReached for more than MOST_SOURCES.
     """
     lock_minds([agent_id])
-    rows = fetch(_FACT, agent=agent_id, memory=memory_id)
-    if not rows:
+    memories = Memory.objects.filter(agent_id=agent_id, id=memory_id)
+    row = memories.values_list("type", "detail", "trust").first()
+    if row is None:
         raise NotFound(f"there is no memory {memory_id} of this agent")
-    kind, written, trust = rows[0]
+    kind, written, trust = row
     if kind != MemoryType.SEMANTIC:
         raise Invalid(f"only a {MemoryType.SEMANTIC} memory has sources; {memory_id} is {kind}")
-    fact = read_detail(MemoryType.SEMANTIC, json.loads(written) if isinstance(written, str) else written)
+    fact = read_detail(MemoryType.SEMANTIC, written)
     assert isinstance(fact, SemanticDetail)
     known = {source.key for source in fact.sources}
     if len(known) >= MOST_SOURCES and source.key not in known:
@@ -172,24 +166,8 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     fact = fact.with_sources([source])
     # A fact whose sources nobody wrote down loses nothing by its first one.
     raised: float = max(trust, fact.trust)
-    change(
-        _SUPPORT,
-        agent=agent_id,
-        memory=memory_id,
-        detail=json.dumps(fact.to_json(), ensure_ascii=False),
-        trust=raised,
-    )
+    memories.update(detail=fact.to_json(), trust=raised)
     return raised
-
-
-_COUNT = """
-INSERT INTO memories_practice AS old (tenant_id, memory_id, successes, failures, last_at)
-SELECT %(tenant)s, id, %(successes)s, %(failures)s, now() FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s AND type = 'procedural'
-ON CONFLICT (tenant_id, memory_id) DO UPDATE SET last_at = EXCLUDED.last_at,
-    successes = old.successes + EXCLUDED.successes, failures = old.failures + EXCLUDED.failures
-RETURNING successes, failures
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,15 +184,22 @@ class Practised:
 
 
 def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Practised:
-    """Count that a procedure was followed, in the open transaction. One statement.
+    """Count that a procedure was followed, in the open transaction. Three statements.
 
     Raises NotFound for a memory that is not this agent's, Invalid for one that is no procedure.
     """
-    rows = fetch(_COUNT, agent=agent_id, memory=memory_id, successes=int(success), failures=int(not success))
-    if rows:
-        successes, failures = rows[0]
-        return Practised(successes=successes, failures=failures)
-    kind = Memory.objects.filter(agent_id=agent_id, id=memory_id).values_list("type", flat=True).first()
+    # The memory's row is locked, so that two outcomes do not both make the first count.
+    memories = Memory.objects.filter(agent_id=agent_id, id=memory_id).select_for_update(no_key=True)
+    kind = memories.values_list("type", flat=True).first()
     if kind is None:
         raise NotFound(f"there is no memory {memory_id} of this agent")
-    raise Invalid(f"only a {MemoryType.PROCEDURAL} memory can be practised; {memory_id} is {kind}")
+    if kind != MemoryType.PROCEDURAL:
+        raise Invalid(f"only a {MemoryType.PROCEDURAL} memory can be practised; {memory_id} is {kind}")
+    practice = Practice.objects.filter(memory_id=memory_id).first() or Practice(
+        tenant_id=current_tenant(), memory_id=memory_id
+    )
+    practice.successes += int(success)
+    practice.failures += int(not success)
+    practice.last_at = datetime.now(UTC)
+    practice.save()
+    return Practised(successes=practice.successes, failures=practice.failures)

@@ -16,7 +16,7 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
-from apps.memories.services.retention.archive import reinforce, take_up
+from apps.memories.services.retention.archive import reinforce, set_flags
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import WRITE_EPISODES, Episodes, segment_memories
@@ -240,7 +240,7 @@ def _record_woken(agent_id: UUID, woken: Sequence[UUID]) -> None:
 def _wake(woken: Mapping[UUID, Sequence[UUID]]) -> None:
     """Reactivate memories that were archived: their maintenance flags, neighborhoods and term counts."""
     ids = [memory_id for back in woken.values() for memory_id in back]
-    take_up(ids)
+    set_flags(ids)
     # Those that it was near to take it in again.
     mark_stale(ids)
     words: defaultdict[UUID, list[list[int]]] = defaultdict(list)

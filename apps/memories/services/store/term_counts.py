@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from apps.memories.models import Term
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
@@ -139,3 +140,10 @@ def read_term_statistics(terms: Mapping[UUID, Collection[int]]) -> dict[UUID, Te
         else:
             counts[agent_id].append((term, number))
     return {agent_id: term_statistics(found, models.get(agent_id)) for agent_id, found in counts.items()}
+
+
+def read_frequencies(agent_id: UUID, terms: Iterable[int]) -> tuple[dict[int, int], int]:
+    """Return in how many of the agent's memories each term occurs, and how many memories there are. One statement."""
+    rows = Term.objects.filter(agent_id=agent_id, term__in=[ALL_MEMORIES, *sorted(terms)])
+    df: dict[int, int] = dict(rows.values_list("term", "memories"))
+    return df, df.pop(ALL_MEMORIES, 0)
