@@ -11,7 +11,8 @@ from typing import Any
 
 from django.db import connections
 
-from apps.memories.services.embedding.minds import open_mind
+from apps.memories.models import Mind
+from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.embedding.reembed import Reembedding, find_moves
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
@@ -34,9 +35,11 @@ def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any
     asked = minds.queries(turns, _QUERIES)
     with superuser(place) as database:
         minds.load(database, turns, population)
+        model = installation_model()
+        new = {"embedding_model": model.name, "embedding_dimension": model.dimension}
         for agent in population:
             with tenant_transaction(agent.tenant_id):
-                open_mind(agent.agent_id)
+                Mind.objects.get_or_create(tenant_id=agent.tenant_id, agent_id=agent.agent_id, defaults=new)
         moved = population[0]
         _recalls(moved, asked)
         before = _recalls(moved, asked)

@@ -1,4 +1,4 @@
-"""Memories of each type, created from their parts."""
+"""Memories of each type, created from their parts, and minds without any."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from apps.memories.models import Mind
+from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store.create import Creation, create_memories
+from apps.tenants.scope import current_tenant
+from arbor.embedding.models import EmbeddingModel
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
 
 #: What belongs to a creation, beside the parts of its detail.
@@ -48,3 +52,11 @@ def _create(
         content=content, detail=detail(**detailed), concepts=dict.fromkeys(concepts, 1.0), **given
     )
     return create_memories(tenant_id=tenant_id, agent_id=agent_id, creations=[creation]).ids[0]
+
+
+def open_mind(agent_id: UUID) -> EmbeddingModel:
+    """Give an agent a mind by the installation's model if it has none, and return the model of its vectors."""
+    model = installation_model()
+    new = {"embedding_model": model.name, "embedding_dimension": model.dimension}
+    mind, _ = Mind.objects.get_or_create(tenant_id=current_tenant(), agent_id=agent_id, defaults=new)
+    return EmbeddingModel(name=mind.embedding_model, dimension=mind.embedding_dimension)

@@ -20,7 +20,6 @@ from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.backlog import embedding_backlog as count_backlog
 from apps.memories.services.embedding.embedders import check_embedder, embedder_faults, other_models
 from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.embedding.minds import open_mind
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
@@ -41,6 +40,7 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
+from tests.integration.memories.creation import open_mind
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)

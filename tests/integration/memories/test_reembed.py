@@ -24,7 +24,6 @@ from apps.memories.services.embedding import embedding
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fitting
-from apps.memories.services.embedding.minds import open_mind
 from apps.memories.services.embedding.reembed import Reembedding, find_moves, switch_model
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import store
@@ -45,6 +44,7 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
+from tests.integration.memories.creation import open_mind
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.integration.memories.moves import LONG, SAID, SHORT, keep, mind_of, move, next_rows, vectors_of
 

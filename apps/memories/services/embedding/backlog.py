@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -15,6 +15,7 @@ from uuid import UUID
 import structlog
 from django.db import connections
 
+from apps.memories.models import BufferItem, Episode, Memory, Upkeep
 from apps.memories.services.embedding.embedders import (
     answers,
     embedder_faults,
@@ -28,8 +29,9 @@ from apps.memories.services.embedding.literals import halfvec_texts
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.graph.neighborhoods import mark_stale
 from apps.memories.services.store.term_counts import lock_minds
+from apps.tenants.models import TenantModel
 from apps.tenants.scope import OPS, tenant_transaction
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 
@@ -101,11 +103,6 @@ _OF_TENANT = " UNION ALL ".join(
     _OF_KIND.replace("{table}", kind).replace("{at}", at).replace("{wait}", wait)
     for kind, (at, wait) in _WAIT.items()
 )
-# The operations role finds what waits; its text is read as the tenant.
-_TEXTS = {
-    kind: f"SELECT id, {text} FROM {kind} WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"  # noqa: S608
-    for kind, text in ((Kind.BUFFER, "content"), (Kind.EPISODE, "summary"), (Kind.MEMORY, "content"))
-}
 _WAITING = """
 WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t WHERE status = 'active' {some} ORDER BY random())
 SELECT t.id, w.agent_id, w.id, w.kind, k.embedding_model, k.embedding_dimension
@@ -139,10 +136,6 @@ UPDATE {table} m SET embedding = mine.embedding, embedding_model = %(made_by)s
 FROM mine WHERE m.tenant_id = %(tenant)s AND m.id = mine.id
 RETURNING m.id
 """
-_UNCLUSTERED = """
-UPDATE memories_upkeep SET unclustered = true
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s) AND NOT unclustered
-"""
 _BACKLOG = """
 SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
     count(*) FILTER (WHERE embedding_model <> '')
@@ -155,6 +148,13 @@ FROM (
     SELECT embedding_model, created_at FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
 ) waiting
 """
+
+# The operations role finds what waits; its text is read as the tenant.
+_TEXTS: Mapping[Kind, tuple[type[TenantModel], str]] = {
+    Kind.BUFFER: (BufferItem, "content"),
+    Kind.EPISODE: (Episode, "summary"),
+    Kind.MEMORY: (Memory, "content"),
+}
 
 #: One thread of a process at a time: two would ask for the same vectors.
 _working = threading.Lock()
@@ -241,7 +241,9 @@ def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
     texts: dict[UUID, str] = {}
     with tenant_transaction(tenant_id):
         for kind in {item.kind for item in waiting}:
-            texts.update(fetch(_TEXTS[kind], ids=[item.id for item in waiting if item.kind is kind]))
+            model, column = _TEXTS[kind]
+            rows = model.objects.filter(id__in=[item.id for item in waiting if item.kind is kind])
+            texts.update(rows.values_list("id", column))
     return [replace(item, text=texts[item.id]) for item in waiting if item.id in texts]
 
 
@@ -282,7 +284,7 @@ def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) 
         if kind is Kind.MEMORY and changed:
             ids = [memory_id for (memory_id,) in changed]
             mark_stale(ids)
-            change(_UNCLUSTERED, ids=ids)
+            Upkeep.objects.filter(memory_id__in=ids, unclustered=False).update(unclustered=True)
     return stored
 
 
@@ -290,9 +292,5 @@ def _mark_refused(item: Waiting, error: EmbeddingFailed) -> None:
     made_by = embedder_for(item.model).model
     log.warning("text_refused", kind=item.kind.value, id=str(item.id), model=made_by, error=str(error))
     with tenant_transaction(item.tenant_id):
-        change(
-            f"UPDATE {item.kind} SET embedding_model = %(mark)s"  # noqa: S608 (our own names)
-            " WHERE tenant_id = %(tenant)s AND id = %(id)s AND embedding IS NULL",
-            id=item.id,
-            mark=REFUSED + made_by,
-        )
+        rows = _TEXTS[item.kind][0].objects.filter(id=item.id, embedding=None)
+        rows.update(embedding_model=REFUSED + made_by)

@@ -33,6 +33,7 @@ ON CONFLICT (embedding_model) DO UPDATE SET failures = f.failures + 1, error = E
     retry_at = now() + least(%(longest)s, %(first)s * power(2, least(f.failures, 20)))
 RETURNING failures, retry_at
 """
+
 _OTHERS = """
 SELECT embedding_model, embedding_dimension, count(*) FROM memories_mind
 WHERE (embedding_model, embedding_dimension) <> (%s, %s) GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2

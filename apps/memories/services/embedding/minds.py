@@ -35,17 +35,6 @@ _MODEL_OF = """
 SELECT embedding_model, embedding_dimension FROM memories_mind
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
 """
-_OPEN = """
-WITH opened AS (
-    INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
-    VALUES (%(tenant)s, %(agent)s, %(model)s, %(dimension)s) ON CONFLICT DO NOTHING
-    RETURNING embedding_model, embedding_dimension
-)
-SELECT * FROM opened UNION ALL (
-    SELECT embedding_model, embedding_dimension FROM memories_mind
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-) LIMIT 1
-"""
 
 
 def installation_model() -> EmbeddingModel:
@@ -71,16 +60,6 @@ def checked(model: EmbeddingModel) -> EmbeddingModel:
 def model_of(agent_id: UUID) -> EmbeddingModel:
     """Return the model of the agent's vectors, in the open transaction: the installation's for a new mind. One statement."""
     return _model(fetch(_MODEL_OF, agent=agent_id))
-
-
-def open_mind(agent_id: UUID) -> EmbeddingModel:
-    """Give the agent a mind if it has none, and return the model of its vectors. One statement.
-
-    In the transaction that stores memories, after `lock_minds`: until it ends, the agent is not moved to another model, so
-    vectors of the model returned may be stored, and no others.
-    """
-    model = installation_model()
-    return _model(fetch(_OPEN, agent=agent_id, model=model.name, dimension=model.dimension))
 
 
 def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -> dict[str, Any]:

@@ -15,10 +15,11 @@ from uuid import UUID
 
 import structlog
 from django.db import connection, connections
+from django.db.models import Exists, OuterRef, QuerySet
 
 from apps.audit.models import AuditAction
 from apps.audit.services import across_tenants, record
-from apps.memories.models import NextEmbedding
+from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
 from apps.memories.services.embedding.backlog import REFUSED
 from apps.memories.services.embedding.embedders import answers, check_embedder, name_of
 from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
@@ -26,7 +27,7 @@ from apps.memories.services.embedding.literals import fitting, halfvec_texts, sp
 from apps.memories.services.embedding.minds import checked, model_of
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
 from apps.tenants.scope import OPS, tenant_transaction
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import change
 from arbor.embedding.backoff import rest_after
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, EmbeddingFailed
@@ -58,21 +59,6 @@ WHERE (%(tenant)s::uuid IS NULL OR k.tenant_id = %(tenant)s) AND (%(agent)s::uui
     ))
 ORDER BY k.tenant_id, k.agent_id
 """
-_FORSAKE = """
-DELETE FROM memories_nextembedding
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND embedding_model <> %(next)s
-"""
-_MISSING = """
-SELECT m.id FROM memories_memory m
-WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND NOT EXISTS (
-    SELECT FROM memories_nextembedding n
-    WHERE n.tenant_id = %(tenant)s AND n.memory_id = m.id AND n.embedding_model = %(next)s
-) ORDER BY m.id
-"""
-_TEXTS = """
-SELECT id, content, role, session, lexical::text FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s) ORDER BY id
-"""
 # A memory that was purged meanwhile is left out, and one that another run was faster with.
 _KEEP = """
 INSERT INTO memories_nextembedding (tenant_id, agent_id, memory_id, embedding_model, embedding, lexical)
@@ -81,10 +67,6 @@ FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec, lexical 
 JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id
 ORDER BY m.id FOR KEY SHARE OF m
 ON CONFLICT DO NOTHING
-"""
-_FOREIGN = """
-SELECT embedding_model FROM memories_nextembedding
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s) AND embedding_model <> %(next)s LIMIT 1
 """
 
 
@@ -159,20 +141,25 @@ class Reembedding:
 
     def _make_missing(self, move: Move) -> None:
         """Make the next vectors that are missing, batch by batch, and keep each batch."""
-        named = {"agent": move.agent_id, "next": name_of(self.model)}
+        named = name_of(self.model)
         with tenant_transaction(move.tenant_id):
-            change(_FORSAKE, **named)
-            missing = [memory_id for (memory_id,) in fetch(_MISSING, **named)]
+            made = NextEmbedding.objects.filter(agent_id=move.agent_id)
+            made.exclude(embedding_model=named).delete()
+            missing = list(_missing(move.agent_id, self.model).order_by("id").values_list("id", flat=True))
         for ids in batched(missing, self.batch, strict=False):
             with tenant_transaction(move.tenant_id):
-                texts = [_text(row) for row in fetch(_TEXTS, agent=move.agent_id, ids=list(ids))]
+                memories = Memory.objects.filter(agent_id=move.agent_id, id__in=list(ids)).order_by("id")
+                texts = [
+                    _text(row) for row in memories.values_list("id", "content", "role", "session", "lexical")
+                ]
             rows = self._next_rows(move.tenant_id, texts)
             with tenant_transaction(move.tenant_id):
-                kept = change(_KEEP, rows=json.dumps(rows), next=named["next"])
-                other = fetch(_FOREIGN, ids=list(ids), next=named["next"])
+                kept = change(_KEEP, rows=json.dumps(rows), next=named)
+                others = NextEmbedding.objects.filter(memory_id__in=list(ids)).exclude(embedding_model=named)
+                other = others.values_list("embedding_model", flat=True).first()
             if other:
                 raise AlreadyExists(
-                    f"another run moves agent {move.name} to {other[0][0]}: let it end, then run this one again"
+                    f"another run moves agent {move.name} to {other}: let it end, then run this one again"
                 )
             self._report(kept)
 
@@ -265,18 +252,17 @@ def _as_move(row: tuple[Any, ...]) -> Move:
 
 def _text(row: tuple[Any, ...]) -> _Text:
     memory_id, content, role, session, lexical = row
-    pairs = (lexical or "{}/1").partition("}")[0].lstrip("{")
-    places = frozenset(int(pair.partition(":")[0]) for pair in pairs.split(",") if pair)
+    places = frozenset(terms_of(lexical))
     return _Text(id=memory_id, content=content, role=role, session=session, places=places)
 
 
-_MISSING_COUNT = """
-SELECT count(*) FROM memories_memory m
-WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND NOT EXISTS (
-    SELECT FROM memories_nextembedding n
-    WHERE n.tenant_id = %(tenant)s AND n.memory_id = m.id AND n.embedding_model = %(next)s
-)
-"""
+def _missing(agent_id: UUID, model: EmbeddingModel) -> QuerySet[Memory]:
+    """Return the agent's memories without a vector of this model."""
+    made = NextEmbedding.objects.filter(memory_id=OuterRef("id"), embedding_model=name_of(model))
+    memories: QuerySet[Memory] = Memory.objects.filter(~Exists(made), agent_id=agent_id)
+    return memories
+
+
 # One pass, also over what has no next vector: no old one may stay.
 _SWITCH = """
 UPDATE memories_memory m SET
@@ -289,25 +275,6 @@ FROM memories_memory old LEFT JOIN memories_nextembedding n
 WHERE old.tenant_id = %(tenant)s AND old.agent_id = %(agent)s
     AND m.tenant_id = %(tenant)s AND m.id = old.id
 """
-# What was computed from the old vectors is emptied or marked: their jobs compute it again. Nobody sees both kinds.
-_AFTER = (
-    """
-    UPDATE memories_mind SET embedding_model = %(name)s, embedding_dimension = %(dimension)s
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-    """,
-    "UPDATE memories_cluster SET centroid = NULL, stale = true WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s",
-    """
-    UPDATE memories_episode SET embedding = NULL, embedding_model = ''
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND (embedding IS NOT NULL OR embedding_model <> '')
-    """,
-    """
-    UPDATE memories_bufferitem SET embedding = NULL, embedding_model = ''
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND (embedding IS NOT NULL OR embedding_model <> '')
-    """,
-    # All of them, stale or not: a new version of the row keeps neighborhoods that are being computed from being written.
-    "UPDATE memories_upkeep SET stale = true WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s",
-)
-_DROP = "DELETE FROM memories_nextembedding WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -335,9 +302,9 @@ def switch_model(
     started = time.perf_counter()
     before = model_of(agent_id)
     if before == model:
-        change(_DROP, agent=agent_id)
+        NextEmbedding.objects.filter(agent_id=agent_id).delete()
         return ModelSwitch(memories=0, refused=0, left=0, seconds=time.perf_counter() - started)
-    ((missing,),) = fetch(_MISSING_COUNT, agent=agent_id, next=name_of(model))
+    missing = _missing(agent_id, model).count()
     if missing and not leave:
         return None
     _recount_words(agent_id)
@@ -346,9 +313,8 @@ def switch_model(
     memories = change(
         _SWITCH, agent=agent_id, next=name_of(model), made_by=made_by, refused=REFUSED + made_by
     )
-    for statement in _AFTER:
-        change(statement, agent=agent_id, name=model.name, dimension=model.dimension)
-    change(_DROP, agent=agent_id)
+    _reset_derived(agent_id, model)
+    NextEmbedding.objects.filter(agent_id=agent_id).delete()
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,
@@ -359,6 +325,19 @@ def switch_model(
     return ModelSwitch(
         memories=memories, refused=refused, left=missing, seconds=time.perf_counter() - started
     )
+
+
+def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:
+    """Empty or mark what was computed from the old vectors: its jobs compute it again. Nobody sees both kinds."""
+    Mind.objects.filter(agent_id=agent_id).update(
+        embedding_model=model.name, embedding_dimension=model.dimension
+    )
+    Cluster.objects.filter(agent_id=agent_id).update(centroid=None, stale=True)
+    for embedded in (Episode, BufferItem):
+        rows = embedded.objects.filter(agent_id=agent_id).exclude(embedding=None, embedding_model="")
+        rows.update(embedding=None, embedding_model="")
+    # All of them, stale or not: a new version of the row keeps neighborhoods that are being computed from being written.
+    Upkeep.objects.filter(agent_id=agent_id).update(stale=True)
 
 
 def _recount_words(agent_id: UUID) -> None:

@@ -13,8 +13,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import OperationalError, transaction
+from django.db.models import Q
 from psycopg.errors import QueryCanceled
 
+from apps.memories.models import Edge
 from apps.memories.services.graph.relations import labels_of
 from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
@@ -89,12 +91,6 @@ WITH RECURSIVE walk AS (
 )
 SELECT steps FROM walk WHERE hops > 0 ORDER BY hops
 """  # noqa: S608 (our own statements)
-_CONTRADICTIONS = """
-SELECT source_kind, source_id, target_kind, target_id, weight, note FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND relation = 'contradicts'
-    AND (%(about)s::uuid IS NULL OR %(about)s IN (source_id, target_id))
-ORDER BY weight DESC, created_at DESC, id LIMIT %(nodes)s
-"""
 
 
 def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> TraversalResult[TraversedNode]:
@@ -145,14 +141,20 @@ def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> Tr
 
     MAX_NODES at most; the answer says when there are more. Raises NotFound when what it is to be about is not this agent's.
     """
+    edges = Edge.objects.filter(agent_id=agent_id, relation=Relation.CONTRADICTS.value)
+    if about is not None:
+        edges = edges.filter(Q(source_id=about.id) | Q(target_id=about.id))
     with _in_time():
-        rows = fetch(
-            _CONTRADICTIONS, agent=agent_id, about=None if about is None else about.id, nodes=MAX_NODES + 1
-        )
+        rows = list(edges.order_by("-weight", "-created_at", "id")[: MAX_NODES + 1])
     read = within_bound(rows, MAX_NODES)
     pairs = [
-        (GraphNode(GraphNodeKind(row[0]), row[1]), GraphNode(GraphNodeKind(row[2]), row[3]), row[4], row[5])
-        for row in read.found
+        (
+            GraphNode(GraphNodeKind(edge.source_kind), edge.source_id),
+            GraphNode(GraphNodeKind(edge.target_kind), edge.target_id),
+            edge.weight,
+            edge.note,
+        )
+        for edge in read.found
     ]
     nodes = {node for first, second, *_ in pairs for node in (first, second)} | ({about} if about else set())
     labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
