@@ -11,7 +11,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Cluster, ClusterMember, Memory, Upkeep
-from apps.memories.services.recall import activation
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import (
     activated_clusters,
     activated_memories,
@@ -180,8 +180,8 @@ def test_what_has_faded_is_dropped_and_the_most_present_are_kept(
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
         assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, slight, other}
-    for name in ("_FADED", "_DROP"):
-        monkeypatch.setattr(activation, name, getattr(activation, name).replace("500", "1"))
+    for name in ("AGENTS_WITH_FADED", "DROP_FADED"):
+        monkeypatch.setattr(queries, name, getattr(queries, name).replace("500", "1"))
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
         assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, other}
@@ -269,7 +269,8 @@ def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Age
 def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activation, "_RAISE", activation._RAISE.replace(f"<= {MOST_REACHED}", "<= 2"))
+    raised = queries.RAISE_ACTIVATIONS.replace(f"<= {MOST_REACHED}", "<= 2")
+    monkeypatch.setattr(queries, "RAISE_ACTIVATIONS", raised)
     both = {agent.id: plant(agent, [None] * 4) for agent in (mind, other_mind)}
     with tenant_transaction(mind.tenant_id):
         note_recalls(

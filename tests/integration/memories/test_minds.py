@@ -12,19 +12,14 @@ from django.db import connection
 
 from apps.agents.models import Agent
 from apps.memories.models import Mind
-from apps.memories.services.embedding import embedding
+from apps.memories.services.embedding import embedding, queries
 from apps.memories.services.embedding.embedding import (
     embed_for_storage,
     embed_query,
     embed_texts,
     embedder_for,
 )
-from apps.memories.services.embedding.minds import (
-    QUERY_VECTOR,
-    installation_model,
-    model_of,
-    query_vector,
-)
+from apps.memories.services.embedding.minds import installation_model, model_of, query_vector
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
@@ -155,7 +150,7 @@ def test_a_querys_vector_counts_only_where_it_can_be_compared(
 
     def counts(values: dict[str, Any]) -> bool:
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {QUERY_VECTOR} IS NOT NULL", values)
+            cursor.execute(f"SELECT {queries.QUERY_VECTOR} IS NOT NULL", values)
             return bool(cursor.fetchone()[0])
 
     with tenant_transaction(mind.tenant_id):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from apps.agents.models import Agent
 from apps.memories.models import Concept, Edge, MemoryConcept
+from apps.memories.services.graph import queries
 from apps.memories.services.graph import traversal as walks
 from apps.memories.services.graph.traversal import (
     find_causes,
@@ -262,9 +263,9 @@ def test_a_slow_traversal_ends_and_the_transaction_goes_on(
     (one,) = memories_in(mind, 1)
     monkeypatch.setattr(walks, "LONGEST_S", 0.05)
     monkeypatch.setattr(
-        walks,
-        "_TRAVERSE",
-        walks._TRAVERSE.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
+        queries,
+        "TRAVERSE",
+        queries.TRAVERSE.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
     )
     with tenant_transaction(mind.tenant_id):
         with pytest.raises(LimitReached, match="fewer hops"):

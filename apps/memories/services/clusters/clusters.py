@@ -13,6 +13,7 @@ from pgvector import HalfVector
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation
+from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.job import join, nearness, read_centres, read_latest, read_vectors
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.graph.relations import id_of
@@ -28,35 +29,6 @@ from arbor.memory.values import MemoryStatus
 MAX_LIMIT = 200
 NAME_LENGTH = 200
 
-_MEMORY = """
-SELECT agent_id, status, halfvec_send(embedding) FROM memories_memory WHERE tenant_id = %(tenant)s AND id = %(memory)s
-"""
-# The nearest first; `home`: it belongs to no other cluster more.
-_MEMBERS = """
-SELECT m.id, own.strength, m.importance, m.emotional_valence,
-    CASE WHEN vector_dims(m.embedding) = %(dimension)s THEN halfvec_send(m.embedding) END, left(m.content, %(characters)s),
-    NOT EXISTS (
-        SELECT FROM memories_clustermember other
-        WHERE other.tenant_id = %(tenant)s AND other.memory_id = m.id AND other.strength > own.strength
-    ) AS home
-FROM memories_clustermember own
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = own.memory_id AND m.status = 'active'
-WHERE own.tenant_id = %(tenant)s AND own.cluster_id = %(cluster)s ORDER BY own.strength DESC, m.id
-"""
-# Marked in the order of their ids, as by everybody who changes several.
-_MARK = """
-WITH gone AS (
-    DELETE FROM memories_clustermember WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
-    RETURNING cluster_id
-), mine AS MATERIALIZED (
-    SELECT id FROM memories_cluster
-    WHERE tenant_id = %(tenant)s AND id IN (SELECT cluster_id FROM gone) ORDER BY id FOR UPDATE
-)
-UPDATE memories_cluster c SET stale = true, size = greatest(0, c.size - (
-    SELECT count(*)::int FROM gone WHERE gone.cluster_id = c.id
-))
-FROM mine WHERE c.tenant_id = %(tenant)s AND c.id = mine.id
-"""
 _BOTH_WAYS = (ClusterLink.OVERLAPS, ClusterLink.SIMILAR, ClusterLink.CONTRADICTS)
 
 
@@ -91,7 +63,7 @@ def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH)
     """
     if not 1 <= max_clusters <= MOST_EACH:
         raise Invalid(f"a memory belongs to 1 to {MOST_EACH} clusters, asked for {max_clusters}")
-    rows = fetch(_MEMORY, memory=memory_id)
+    rows = fetch(queries.MEMORY_VECTOR, memory=memory_id)
     if not rows:
         raise NotFound(f"this tenant has no memory {memory_id}")
     agent_id, status, vector = rows[0]
@@ -119,7 +91,9 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     agent_id, name, before = _cluster(cluster_id)
     lock_minds([agent_id])
     model = model_of(agent_id)
-    rows = fetch(_MEMBERS, cluster=cluster_id, dimension=model.dimension, characters=READ_CHARACTERS)
+    rows = fetch(
+        queries.CLUSTER_MEMBERS, cluster=cluster_id, dimension=model.dimension, characters=READ_CHARACTERS
+    )
     having = [row for row in rows if row[4] is not None]
     home = [row for row in having if row[6]] or having
     _, vectors = read_vectors([(row[0], row[4]) for row in home], model)
@@ -146,7 +120,7 @@ def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
     In the open transaction, the mind locked, by whoever archives memories or brings them back. One statement. Ids that are
     no memory's are ignored.
     """
-    return change(_MARK, ids=sorted(set(memory_ids))) if memory_ids else 0
+    return change(queries.MARK_CLUSTERS, ids=sorted(set(memory_ids))) if memory_ids else 0
 
 
 def name_cluster(*, cluster_id: UUID, name: str) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from django.db.models.functions import Left, Now
 
 from apps.memories.models import Cluster, ClusterMember, ClusterRelation, Edge, Memory, Mind, Upkeep
+from apps.memories.services.clusters import queries
 from apps.memories.services.embedding.literals import decoded, halfvec_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.memories.services.store.term_counts import read_frequencies
@@ -28,57 +29,6 @@ from arbor.memory.relations import GraphNodeKind, Relation
 
 #: A membership is written again when its strength has changed by more.
 _CHANGED_BY = 0.005
-
-_MEMORIES = """
-SELECT id, halfvec_send(embedding), importance, emotional_valence, occurred_at FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND embedding IS NOT NULL
-    AND (expires_at IS NULL OR expires_at > now()) AND vector_dims(embedding) = %(dimension)s
-    AND l2_norm(embedding) > 0
-"""
-# Memories that joined a dissolved cluster after it was read look for another one.
-_DISSOLVE = """
-WITH gone AS (
-    DELETE FROM memories_clustermember WHERE tenant_id = %(tenant)s AND cluster_id = ANY(%(ids)s::uuid[])
-    RETURNING memory_id
-)
-UPDATE memories_upkeep SET unclustered = true
-WHERE tenant_id = %(tenant)s AND memory_id IN (SELECT memory_id FROM gone)
-"""
-# A name that somebody has given in the meantime stays.
-_KEEP = """
-INSERT INTO memories_cluster AS old (tenant_id, agent_id, id, name, centroid, keywords, emotional_valence,
-    emotional_intensity, importance, size, stale, activations, created_at, updated_at)
-SELECT %(tenant)s, %(agent)s, new.id, new.name, new.centroid, new.keywords, new.valence, new.intensity,
-    new.importance, new.size, false, 0, now(), now()
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id uuid, name text, centroid halfvec, keywords jsonb,
-    valence float8, intensity float8, importance float8, size int)
-ORDER BY new.id
-ON CONFLICT (tenant_id, id) DO UPDATE SET centroid = EXCLUDED.centroid, keywords = EXCLUDED.keywords,
-    name = CASE WHEN old.name = %(named)s::jsonb ->> old.id::text THEN EXCLUDED.name ELSE old.name END,
-    emotional_valence = EXCLUDED.emotional_valence, emotional_intensity = EXCLUDED.emotional_intensity,
-    importance = EXCLUDED.importance, size = EXCLUDED.size, stale = false, updated_at = now()
-"""
-_LEAVE = """
-DELETE FROM memories_clustermember m USING unnest(%(clusters)s::uuid[], %(memories)s::uuid[]) AS gone (cluster, memory)
-WHERE m.tenant_id = %(tenant)s AND m.cluster_id = gone.cluster AND m.memory_id = gone.memory
-"""
-_BELONG = """
-INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
-SELECT %(tenant)s, new.cluster, m.id, new.strength, now()
-FROM unnest(%(clusters)s::uuid[], %(memories)s::uuid[], %(strengths)s::float8[]) AS new (cluster, memory, strength)
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = new.memory AND m.status = 'active'
-ORDER BY new.cluster, m.id
-ON CONFLICT (tenant_id, cluster_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
-"""
-# Members that joined or left during the computation: counted now, reclustered the next time.
-_RECOUNT = """
-UPDATE memories_cluster c SET size = now.size, stale = true
-FROM (
-    SELECT c.id, count(m.memory_id) AS size FROM memories_cluster c
-    LEFT JOIN memories_clustermember m ON m.tenant_id = c.tenant_id AND m.cluster_id = c.id
-    WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s GROUP BY c.id
-) now WHERE c.tenant_id = %(tenant)s AND c.id = now.id AND c.size <> now.size
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +67,7 @@ class MindClusters:
         if mind is None:
             return None
         model = model_of(agent_id)
-        rows = fetch(_MEMORIES, agent=agent_id, dimension=model.dimension)
+        rows = fetch(queries.MIND_VECTORS, agent=agent_id, dimension=model.dimension)
         members: dict[UUID, dict[UUID, float]] = {}
         for cluster_id, memory_id, strength in ClusterMember.objects.filter(
             cluster__agent_id=agent_id
@@ -227,7 +177,7 @@ class ReclusteringPlan:
         if not claimed:
             return False
         if gone := sorted(set(mind.existing) - set(self._clusters)):
-            change(_DISSOLVE, ids=gone)
+            change(queries.DISSOLVE_CLUSTERS, ids=gone)
             Cluster.objects.filter(id__in=gone).delete()
         if self._clusters:
             names = {
@@ -235,11 +185,13 @@ class ReclusteringPlan:
                 for cluster_id, existing in mind.existing.items()
                 if not existing.named
             }
-            change(_KEEP, agent=agent, rows=json.dumps(self._rows()), named=json.dumps(names))
+            change(
+                queries.WRITE_CLUSTERS, agent=agent, rows=json.dumps(self._rows()), named=json.dumps(names)
+            )
         self._write_members()
         waiting = Upkeep.objects.filter(agent_id=agent, unclustered=True, memory_id__in=list(mind.ids))
         waiting.update(unclustered=False)
-        change(_RECOUNT, agent=agent)
+        change(queries.RECOUNT_MEMBERS, agent=agent)
         ClusterRelation.objects.filter(source__agent_id=agent).delete()
         ClusterRelation.objects.bulk_create(
             ClusterRelation(
@@ -265,10 +217,12 @@ class ReclusteringPlan:
                 if abs(before.get(memory_id, -1.0) - strength) > _CHANGED_BY
             ]
         if left:
-            change(_LEAVE, clusters=[row[0] for row in left], memories=[row[1] for row in left])
+            change(
+                queries.LEAVE_CLUSTERS, clusters=[row[0] for row in left], memories=[row[1] for row in left]
+            )
         if belong:
             change(
-                _BELONG,
+                queries.WRITE_MEMBERS,
                 clusters=[row[0] for row in belong],
                 memories=[row[1] for row in belong],
                 strengths=[row[2] for row in belong],

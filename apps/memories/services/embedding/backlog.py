@@ -16,6 +16,7 @@ import structlog
 from django.db import connections
 
 from apps.memories.models import BufferItem, Episode, Memory, Upkeep
+from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedders import (
     answers,
     embedder_faults,
@@ -82,73 +83,6 @@ class EmbeddingBacklog:
     refused: int
 
 
-# Buffer items expire soonest, so they come first; a summary serves many memories. Of each kind agents take turns, among
-# what has waited longest and what came last: one agent's flood hides nobody's oldest or newest.
-_OF_KIND = """
-    (SELECT '{table}' AS kind, agent_id, id FROM (
-        SELECT agent_id, id, row_number() OVER (PARTITION BY agent_id ORDER BY at, id) AS turn FROM (
-            (SELECT w.agent_id, w.id, w.{at} AS at FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} LIMIT %(looked)s)
-            UNION
-            (SELECT w.agent_id, w.id, w.{at} FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} DESC LIMIT %(looked)s)
-        ) ends
-    ) turns ORDER BY turn, random() LIMIT %(per_tenant)s)
-"""
-_UNREAD = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = ''"
-_WAIT = {
-    Kind.BUFFER: ("created_at", f"{_UNREAD} AND w.expires_at > now()"),
-    Kind.EPISODE: ("last_at", f"{_UNREAD} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
-    Kind.MEMORY: ("created_at", f"{_UNREAD} AND w.status = 'active'"),
-}
-_OF_TENANT = " UNION ALL ".join(
-    _OF_KIND.replace("{table}", kind).replace("{at}", at).replace("{wait}", wait)
-    for kind, (at, wait) in _WAIT.items()
-)
-_WAITING = """
-WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t WHERE status = 'active' {some} ORDER BY random())
-SELECT t.id, w.agent_id, w.id, w.kind, k.embedding_model, k.embedding_dimension
-FROM tenants t CROSS JOIN LATERAL ({of_tenant} LIMIT %(per_tenant)s) w
-LEFT JOIN memories_mind k ON k.tenant_id = t.id AND k.agent_id = w.agent_id
-LIMIT %(chunk)s
-"""
-# While an embedder fails, its agents wait, and a tenant whose agents all have it is not even looked at.
-_SOME = """AND EXISTS (
-    SELECT FROM memories_mind WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
-)"""
-_AWAKE = """AND NOT EXISTS (
-    SELECT FROM memories_mind k WHERE k.tenant_id = w.tenant_id AND k.agent_id = w.agent_id
-        AND k.embedding_model || ' ' || k.embedding_dimension = ANY(%(resting)s)
-)"""
-_SQL = _WAITING.replace("{of_tenant}", _OF_TENANT)
-
-# Rows are locked in the order of their ids, and left to whoever has them already. An agent that was moved to another model
-# meanwhile takes none of these vectors.
-_MINE = """
-WITH mine AS MATERIALIZED (
-    SELECT r.id, r.embedding FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec)
-    JOIN {table} m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.embedding IS NULL
-    WHERE NOT EXISTS (
-        SELECT FROM memories_mind k WHERE k.tenant_id = %(tenant)s AND k.agent_id = m.agent_id
-            AND (k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s)
-    )
-    ORDER BY r.id FOR UPDATE OF m SKIP LOCKED
-)
-UPDATE {table} m SET embedding = mine.embedding, embedding_model = %(made_by)s
-FROM mine WHERE m.tenant_id = %(tenant)s AND m.id = mine.id
-RETURNING m.id
-"""
-_BACKLOG = """
-SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
-    count(*) FILTER (WHERE embedding_model <> '')
-FROM (
-    SELECT embedding_model, created_at AS at FROM memories_memory WHERE embedding IS NULL AND status = 'active'
-    UNION ALL
-    SELECT embedding_model, summarized_at FROM memories_episode
-    WHERE embedding IS NULL AND summarized_at IS NOT NULL AND summary <> ''
-    UNION ALL
-    SELECT embedding_model, created_at FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
-) waiting
-"""
-
 # The operations role finds what waits; its text is read as the tenant.
 _TEXTS: Mapping[Kind, tuple[type[TenantModel], str]] = {
     Kind.BUFFER: (BufferItem, "content"),
@@ -180,7 +114,7 @@ def embed_backlog() -> int:
 def embedding_backlog() -> EmbeddingBacklog:
     """Return how much waits for its vector in the whole installation. One statement."""
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_BACKLOG)
+        cursor.execute(queries.COUNT_BACKLOG)
         waiting, since, refused = cursor.fetchone()
     oldest = max(datetime.now(UTC) - since, timedelta(0)) if since else timedelta(0)
     return EmbeddingBacklog(waiting=waiting, oldest=oldest, refused=refused)
@@ -210,7 +144,9 @@ def _embed_until(ends_at: float) -> int:
 
 
 def _find_waiting(resting: set[str]) -> list[Waiting]:
-    statement = _SQL.replace("{some}", _SOME if resting else "").replace("{awake}", _AWAKE if resting else "")
+    statement = queries.WAITING_TEXTS.replace(
+        "{some}", queries.WITH_AWAKE_EMBEDDERS if resting else ""
+    ).replace("{awake}", queries.OF_AWAKE_EMBEDDERS if resting else "")
     with connections[OPS].cursor() as cursor:
         cursor.execute(
             statement,
@@ -274,7 +210,7 @@ def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) 
         rows.setdefault(item.kind, []).append({"id": str(item.id), "embedding": text})
     for kind, of_kind in rows.items():
         changed = fetch(
-            _MINE.replace("{table}", kind),
+            queries.STORE_VECTORS.replace("{table}", kind),
             rows=json.dumps(of_kind),
             name=model.name,
             dimension=model.dimension,

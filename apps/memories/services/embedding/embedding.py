@@ -21,6 +21,7 @@ from pgvector import HalfVector
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry
+from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.minds import checked, installation_model
 from apps.memories.services.jobs.rounds import Round
 from apps.providers import credentials
@@ -54,12 +55,6 @@ CACHE_KEPT = timedelta(days=30)
 #: How long one call goes on: what is left is trimmed in the next hour.
 CACHE_TRIM_TAKES = timedelta(seconds=60)
 
-_TRIM = """
-DELETE FROM memories_embeddingcacheentry WHERE tenant_id = %(tenant)s AND (model, content_hash) IN (
-    SELECT model, content_hash FROM memories_embeddingcacheentry
-    WHERE tenant_id = %(tenant)s AND used_at < now() - %(kept)s ORDER BY used_at LIMIT %(most)s
-)
-"""
 #: Entries that are deleted in one transaction.
 _TRIMMED = 5_000
 
@@ -271,7 +266,7 @@ def trim_embedding_cache() -> Round:
         steps += 1
         try:
             with tenant_transaction(tenant_id):
-                trimmed = change(_TRIM, kept=CACHE_KEPT, most=_TRIMMED)
+                trimmed = change(queries.TRIM_CACHE, kept=CACHE_KEPT, most=_TRIMMED)
         except DatabaseError:
             # One tenant's fault is on record, and the others' caches are trimmed.
             log.exception("cache_trim_failed", tenant_id=str(tenant_id))

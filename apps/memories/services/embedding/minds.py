@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 
+from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.literals import MAX_DIMENSION, halfvec_texts
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
@@ -20,21 +21,6 @@ from arbor.errors import ConfigurationInvalid, Invalid
 
 #: The largest number of half precision, in which vectors are stored.
 LARGEST = float(np.finfo(np.float16).max)
-
-#: A query's vector, where it can be compared with the agent's; else NULL, and words alone decide. A vector that was made
-#: before its agent was moved to another model must never meet the new ones: this is read in the same statement, thus at
-#: the same moment, as they are. Put `query_vector(…)` into the statement's values.
-QUERY_VECTOR = """(
-    SELECT %(vector)s::halfvec WHERE NOT EXISTS (
-        SELECT FROM memories_mind WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-            AND (embedding_dimension <> %(vector_dimension)s
-                OR embedding_model <> coalesce(%(vector_model)s, embedding_model))
-    )
-)"""
-_MODEL_OF = """
-SELECT embedding_model, embedding_dimension FROM memories_mind
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-"""
 
 
 def installation_model() -> EmbeddingModel:
@@ -59,7 +45,7 @@ def checked(model: EmbeddingModel) -> EmbeddingModel:
 
 def model_of(agent_id: UUID) -> EmbeddingModel:
     """Return the model of the agent's vectors, in the open transaction: the installation's for a new mind. One statement."""
-    return _model(fetch(_MODEL_OF, agent=agent_id))
+    return _model(fetch(queries.MODEL_OF_MIND, agent=agent_id))
 
 
 def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -> dict[str, Any]:

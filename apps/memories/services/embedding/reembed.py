@@ -20,6 +20,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from apps.audit.models import AuditAction
 from apps.audit.services import across_tenants, record
 from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
+from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.backlog import REFUSED
 from apps.memories.services.embedding.embedders import answers, check_embedder, name_of
 from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
@@ -44,30 +45,6 @@ TRIES = 4
 CATCHES = 10
 
 type OnProgress = Callable[[int, int], None]
-
-_MOVES = """
-SELECT k.tenant_id, k.agent_id, t.slug, a.name, k.embedding_model, k.embedding_dimension,
-    (SELECT count(*) FROM memories_memory m WHERE m.tenant_id = k.tenant_id AND m.agent_id = k.agent_id),
-    (SELECT count(*) FROM memories_nextembedding n
-        WHERE n.tenant_id = k.tenant_id AND n.agent_id = k.agent_id AND n.embedding_model = %(next)s)
-FROM memories_mind k
-JOIN tenants_tenant t ON t.id = k.tenant_id
-JOIN agents_agent a ON a.tenant_id = k.tenant_id AND a.id = k.agent_id
-WHERE (%(tenant)s::uuid IS NULL OR k.tenant_id = %(tenant)s) AND (%(agent)s::uuid IS NULL OR k.agent_id = %(agent)s)
-    AND ((k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s) OR EXISTS (
-        SELECT FROM memories_nextembedding n WHERE n.tenant_id = k.tenant_id AND n.agent_id = k.agent_id
-    ))
-ORDER BY k.tenant_id, k.agent_id
-"""
-# A memory that was purged meanwhile is left out, and one that another run was faster with.
-_KEEP = """
-INSERT INTO memories_nextembedding (tenant_id, agent_id, memory_id, embedding_model, embedding, lexical)
-SELECT m.tenant_id, m.agent_id, m.id, %(next)s, r.embedding, r.lexical
-FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec, lexical sparsevec)
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id
-ORDER BY m.id FOR KEY SHARE OF m
-ON CONFLICT DO NOTHING
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +131,7 @@ class Reembedding:
                 ]
             rows = self._next_rows(move.tenant_id, texts)
             with tenant_transaction(move.tenant_id):
-                kept = change(_KEEP, rows=json.dumps(rows), next=named)
+                kept = change(queries.WRITE_NEXT_VECTORS, rows=json.dumps(rows), next=named)
                 others = NextEmbedding.objects.filter(memory_id__in=list(ids)).exclude(embedding_model=named)
                 other = others.values_list("embedding_model", flat=True).first()
             if other:
@@ -229,11 +206,11 @@ def find_moves(
     }
     if tenant_id is not None:
         with tenant_transaction(tenant_id), connection.cursor() as cursor:
-            cursor.execute(_MOVES, values)
+            cursor.execute(queries.AGENTS_TO_MOVE, values)
             return [_as_move(row) for row in cursor.fetchall()]
     reason = f"finding the agents that are to be moved to {model}"
     with across_tenants(actor=actor, reason=reason), connections[OPS].cursor() as cursor:
-        cursor.execute(_MOVES, values)
+        cursor.execute(queries.AGENTS_TO_MOVE, values)
         return [_as_move(row) for row in cursor.fetchall()]
 
 
@@ -261,20 +238,6 @@ def _missing(agent_id: UUID, model: EmbeddingModel) -> QuerySet[Memory]:
     made = NextEmbedding.objects.filter(memory_id=OuterRef("id"), embedding_model=name_of(model))
     memories: QuerySet[Memory] = Memory.objects.filter(~Exists(made), agent_id=agent_id)
     return memories
-
-
-# One pass, also over what has no next vector: no old one may stay.
-_SWITCH = """
-UPDATE memories_memory m SET
-    embedding = n.embedding,
-    embedding_model = CASE
-        WHEN n.memory_id IS NULL THEN '' WHEN n.embedding IS NULL THEN %(refused)s ELSE %(made_by)s END,
-    lexical = coalesce(n.lexical, m.lexical)
-FROM memories_memory old LEFT JOIN memories_nextembedding n
-    ON n.tenant_id = %(tenant)s AND n.memory_id = old.id AND n.embedding_model = %(next)s
-WHERE old.tenant_id = %(tenant)s AND old.agent_id = %(agent)s
-    AND m.tenant_id = %(tenant)s AND m.id = old.id
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -311,7 +274,11 @@ def switch_model(
     refused = NextEmbedding.objects.filter(agent_id=agent_id, embedding=None).count()
     made_by = embedder_for(model).model
     memories = change(
-        _SWITCH, agent=agent_id, next=name_of(model), made_by=made_by, refused=REFUSED + made_by
+        queries.SWITCH_VECTORS,
+        agent=agent_id,
+        next=name_of(model),
+        made_by=made_by,
+        refused=REFUSED + made_by,
     )
     _reset_derived(agent_id, model)
     NextEmbedding.objects.filter(agent_id=agent_id).delete()

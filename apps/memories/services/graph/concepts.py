@@ -10,6 +10,7 @@ from uuid import UUID
 from django.db.models import Count, Max, Q
 
 from apps.memories.models import Concept, Edge, Memory, MemoryConcept
+from apps.memories.services.graph import queries
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change
@@ -20,16 +21,6 @@ from arbor.memory.values import MemoryStatus
 
 #: The most memories that one recall by concept returns.
 MAX_LIMIT = 200
-
-_LINK = """
-INSERT INTO memories_memoryconcept (tenant_id, concept_id, memory_id, strength, created_at)
-SELECT %(tenant)s, c.id, new.memory_id, new.strength, now()
-FROM unnest(%(memories)s::uuid[], %(keys)s::text[], %(strengths)s::float8[]) AS new (memory_id, key, strength)
-JOIN memories_concept c ON c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.key = new.key
-ORDER BY c.id, new.memory_id
-ON CONFLICT (tenant_id, concept_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
-WHERE memories_memoryconcept.strength < EXCLUDED.strength
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +95,7 @@ def link_memories(*, agent_id: UUID, links: Mapping[UUID, Iterable[tuple[str, fl
     ]
     Concept.objects.bulk_create(new, ignore_conflicts=True)
     return change(
-        _LINK,
+        queries.LINK_CONCEPTS,
         agent=agent_id,
         memories=[memory_id for memory_id, _ in wanted],
         keys=[key for _, key in wanted],
@@ -216,31 +207,6 @@ def _check_memories(agent_id: UUID, memory_ids: set[UUID]) -> None:
         raise NotFound(f"this agent has no memory {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
 
 
-_REPOINT_LINKS = """
-INSERT INTO memories_memoryconcept (tenant_id, concept_id, memory_id, strength, created_at)
-SELECT tenant_id, %(kept)s, memory_id, strength, created_at FROM memories_memoryconcept
-WHERE tenant_id = %(tenant)s AND concept_id = %(gone)s ORDER BY memory_id
-ON CONFLICT (tenant_id, concept_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
-WHERE memories_memoryconcept.strength < EXCLUDED.strength
-"""
-# Those that would double another, or tie the concept to itself, go with the concept.
-_REPOINT_EDGES = """
-WITH moved AS (
-    SELECT DISTINCT ON (source, target, relation) * FROM (
-        SELECT id, relation, CASE source_id WHEN %(gone)s THEN %(kept)s ELSE source_id END AS source,
-            CASE target_id WHEN %(gone)s THEN %(kept)s ELSE target_id END AS target
-        FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-            AND %(gone)s IN (source_id, target_id)
-    ) ends WHERE source <> target ORDER BY source, target, relation, id
-)
-UPDATE memories_edge e SET source_id = moved.source, target_id = moved.target FROM moved
-WHERE e.tenant_id = %(tenant)s AND e.id = moved.id AND NOT EXISTS (
-    SELECT 1 FROM memories_edge there WHERE there.tenant_id = %(tenant)s AND there.agent_id = %(agent)s
-        AND there.source_id = moved.source AND there.target_id = moved.target AND there.relation = moved.relation
-)
-"""
-
-
 def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
     """Move a concept below another, or below none, and update the ancestry of all concepts below it.
 
@@ -267,8 +233,8 @@ def merge_concepts(*, agent_id: UUID, kept: str, gone: str) -> None:
     rows = _rows(agent_id)
     stays, goes = _named(rows, kept), _named(rows, gone)
     parents = merged({row.id: row.parent_id for row in rows}, kept=stays.id, gone=goes.id)
-    change(_REPOINT_LINKS, kept=stays.id, gone=goes.id)
-    change(_REPOINT_EDGES, agent=agent_id, kept=stays.id, gone=goes.id)
+    change(queries.MOVE_LINKS, kept=stays.id, gone=goes.id)
+    change(queries.MOVE_EDGES, agent=agent_id, kept=stays.id, gone=goes.id)
     ends = Q(source_id=goes.id) | Q(target_id=goes.id)
     Edge.objects.filter(ends, agent_id=agent_id).delete()
     _place(rows, parents)

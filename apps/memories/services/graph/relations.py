@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import connection
 
 from apps.memories.models import Edge
+from apps.memories.services.graph import queries
 from apps.memories.services.graph.neighborhoods import mark_around
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
@@ -106,17 +107,6 @@ def _label_statement(kinds: frozenset[GraphNodeKind], condition: str) -> str:
     )
 
 
-_INSERT = """
-INSERT INTO memories_edge AS old (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
-    weight, note, origin, created_at)
-VALUES (%(tenant)s, %(agent)s, %(id)s, %(source_kind)s, %(source)s, %(target_kind)s, %(target)s, %(relation)s,
-    %(weight)s, %(note)s, left(%(origin)s, 200), now())
-ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO UPDATE
-SET weight = greatest(old.weight, EXCLUDED.weight), note = coalesce(nullif(EXCLUDED.note, ''), old.note)
-RETURNING weight
-"""
-
-
 @dataclass(frozen=True, kw_only=True)
 class NewRelation:
     """A relation to be made between two things of one agent. Raises Invalid for a thing and itself."""
@@ -187,7 +177,7 @@ def unrelate(
 def _insert(agent_id: UUID, new: NewRelation) -> TraversedEdge:
     relation = Relation(new.relation)
     ((reached,),) = fetch(
-        _INSERT,
+        queries.WRITE_RELATION,
         agent=agent_id,
         id=uuid7(),
         source_kind=new.source.kind.value,

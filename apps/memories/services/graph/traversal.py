@@ -17,6 +17,7 @@ from django.db.models import Q
 from psycopg.errors import QueryCanceled
 
 from apps.memories.models import Edge
+from apps.memories.services.graph import queries
 from apps.memories.services.graph.relations import labels_of
 from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
@@ -45,52 +46,6 @@ from arbor.memory.relations import (
 
 #: How far evidence is looked for: what speaks for it, and what speaks for that.
 EVIDENCE_HOPS = 2
-
-# Edges from the frontier, in both directions, as far as their relations are followed.
-_LINKS = """
-SELECT target_id AS id, target_kind AS kind, source_id AS via, relation, weight, true AS onward FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND source_id = ANY(w.frontier) AND relation = ANY(%(onward)s)
-UNION ALL
-SELECT source_id, source_kind, target_id, relation, weight, false FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND target_id = ANY(w.frontier) AND relation = ANY(%(back)s)
-UNION ALL
-SELECT concept_id, 'concept', memory_id, 'instance_of', strength, true FROM memories_memoryconcept
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(w.frontier) AND 'instance_of' = ANY(%(onward)s)
-UNION ALL
-SELECT memory_id, 'memory', concept_id, 'instance_of', strength, false FROM memories_memoryconcept
-WHERE tenant_id = %(tenant)s AND concept_id = ANY(w.frontier) AND 'instance_of' = ANY(%(back)s)
-"""
-_PARENTS = """
-UNION ALL
-SELECT id, '{kind}', parent_id, 'parent_of', 1.0, true FROM {table}
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND parent_id = ANY(w.frontier) AND 'parent_of' = ANY(%(onward)s)
-UNION ALL
-SELECT parent_id, '{kind}', id, 'parent_of', 1.0, false FROM {table}
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) AND parent_id IS NOT NULL
-    AND 'parent_of' = ANY(%(back)s)
-"""
-# One row for each number of edges: who was met there first, and from where. A node that was visited is not met again,
-# so cycles end the walk; of more nodes than it may visit, those of the weightiest edges are taken.
-_TRAVERSE = f"""
-WITH RECURSIVE walk AS (
-    SELECT 0 AS hops, ARRAY[%(start)s]::uuid[] AS frontier, ARRAY[%(start)s]::uuid[] AS visited, NULL::json AS steps
-    UNION ALL
-    SELECT w.hops + 1, met.ids, w.visited || met.ids, met.steps
-    FROM walk w CROSS JOIN LATERAL (
-        SELECT array_agg(step.id) AS ids, json_agg(step) AS steps FROM (
-            SELECT * FROM (
-                SELECT DISTINCT ON (id) * FROM (
-                    {_LINKS}
-                    {_PARENTS.format(kind="concept", table="memories_concept")}
-                    {_PARENTS.format(kind="goal", table="goals_goal")}
-                ) link WHERE id <> ALL(w.visited) ORDER BY id, weight DESC, relation, via, onward
-            ) nearest ORDER BY weight DESC, id LIMIT greatest(0, %(nodes)s - cardinality(w.visited))
-        ) step
-    ) met
-    WHERE w.hops < %(hops)s AND met.ids IS NOT NULL AND (%(end)s::uuid IS NULL OR %(end)s <> ALL(w.visited))
-)
-SELECT steps FROM walk WHERE hops > 0 ORDER BY hops
-"""  # noqa: S608 (our own statements)
 
 
 def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> TraversalResult[TraversedNode]:
@@ -174,7 +129,7 @@ def _traverse(
     check_hops(hops)
     with _in_time():
         rows = fetch(
-            _TRAVERSE,
+            queries.TRAVERSE,
             agent=agent_id,
             start=start.id,
             end=None if end is None else end.id,

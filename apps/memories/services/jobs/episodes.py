@@ -16,7 +16,8 @@ from django.db.models.functions import Now
 from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.literals import sparsevec_text
-from apps.memories.services.embedding.minds import QUERY_VECTOR, model_of, query_vector
+from apps.memories.services.embedding.minds import model_of, query_vector
+from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.store.term_counts import lock_minds, read_frequencies
 from apps.tenants.scope import tenant_transaction
@@ -36,27 +37,6 @@ QUERY_LENGTH = 4_000
 MAX_MEMORIES = 1_000
 #: Episodes without a summary, the latest ones, that are looked into memory by memory.
 _LOOKED_INTO = 100
-
-# An episode of the future, written while the clock ran ahead, stays open until its time is over.
-_OVER = "ended_at IS NULL AND last_at < now() - %(gap)s"
-# A summary of another length than the query's vector waits to be embedded anew, and is found by its words.
-_SCAN = """
-WITH asked AS MATERIALIZED (SELECT {vector} AS vector), mine AS MATERIALIZED (
-    SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summed, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
-        CASE WHEN vector_dims(e.embedding) = %(vector_dimension)s THEN -(e.embedding <#> asked.vector) END AS similarity
-    FROM memories_episode e, asked WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
-), looked_into AS (
-    SELECT e.id, best.words, best.similarity
-    FROM asked, (SELECT id FROM mine WHERE NOT summed ORDER BY last_at DESC LIMIT %(looked_into)s) e
-    CROSS JOIN LATERAL (
-        SELECT max(-(lexical <#> %(lexical)s::sparsevec)) AS words, max(-(embedding <#> asked.vector)) AS similarity
-        FROM memories_memory WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
-            AND (expires_at IS NULL OR expires_at > %(now)s)
-    ) best
-)
-SELECT mine.id, coalesce(l.words, mine.words), coalesce(l.similarity, mine.similarity), mine.started_at, mine.last_at
-FROM mine LEFT JOIN looked_into l ON l.id = mine.id
-""".replace("{vector}", QUERY_VECTOR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +75,7 @@ class EpisodeMember:
 def close_episodes() -> Round:
     """Close the open episodes whose last memory is longer ago than `ARBOR_EPISODE_GAP_MINUTES`, agent by agent."""
     gap = f"interval '{settings.ARBOR_EPISODE_GAP.total_seconds()} seconds'"
-    over = _OVER.replace("%(gap)s", gap)
+    over = queries.EPISODE_IS_OVER.replace("%(gap)s", gap)
     return make_round(
         "episodes",
         waiting=f"SELECT DISTINCT agent_id FROM memories_episode WHERE tenant_id = t.id AND {over}",  # noqa: S608
@@ -175,7 +155,7 @@ def _candidates(
 ) -> list[EpisodeCandidate]:
     values: dict[str, Any] = query_vector(vector, model)
     rows = fetch(
-        _SCAN,
+        queries.SCAN_EPISODES,
         agent=agent_id,
         lexical=sparsevec_text(reading.lexical),
         looked_into=_LOOKED_INTO,

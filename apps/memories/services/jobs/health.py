@@ -15,72 +15,13 @@ from apps.audit.models import AuditAction, PlatformEvent
 from apps.audit.services import record_platform
 from apps.memories.models import JobRun
 from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.jobs import queries
 from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.health import Figure, HealthState, Metric, figure, judge_job, worst
 
 #: The count at which counting stops: a higher one makes no difference.
 COUNTED = 20_000
-
-# Each counts along a partial index of only the waiting rows.
-_OF_AGENTS = """
-SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
-    SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
-        SELECT agent_id FROM memories_upkeep WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'unclustered', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unclustered LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'unextracted', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unextracted LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'unweighed', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unweighed LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'stale_clusters', count(*) FROM (
-        SELECT agent_id FROM memories_cluster WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'unsummarized_episodes', count(*) FROM (
-        SELECT agent_id FROM memories_episode WHERE ended_at IS NOT NULL AND summarized_at IS NULL LIMIT %(counted)s
-    ) w GROUP BY agent_id
-) waiting GROUP BY kind
-"""
-# The oldest of each tenant is the first entry of its part of the index.
-_OF_AGE = """
-SELECT 'unembedded', (SELECT count(*) FROM (
-        SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model = ''
-        LIMIT %(counted)s) w),
-    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
-        SELECT created_at AS at FROM memories_memory
-        WHERE tenant_id = t.id AND embedding IS NULL AND status = 'active' AND embedding_model = ''
-        ORDER BY created_at LIMIT 1) w), now()
-UNION ALL
-SELECT 'expired', (SELECT count(*) FROM (
-        SELECT FROM memories_memory WHERE expires_at <= now() AND status = 'active' LIMIT %(counted)s) w),
-    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
-        SELECT expires_at AS at FROM memories_memory
-        WHERE tenant_id = t.id AND expires_at <= now() AND status = 'active' ORDER BY expires_at LIMIT 1) w), now()
-UNION ALL
-SELECT 'buffer_expired', (SELECT count(*) FROM (
-        SELECT FROM memories_bufferitem WHERE expires_at <= now() LIMIT %(counted)s) w),
-    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
-        SELECT expires_at AS at FROM memories_bufferitem
-        WHERE tenant_id = t.id AND expires_at <= now() ORDER BY expires_at LIMIT 1) w), now()
-UNION ALL
-SELECT 'untended', count(*), min(tended) + interval '1 day', now() FROM (
-    SELECT least(
-        coalesce(forgot_at, created_at), coalesce(cleaned_at, created_at),
-        -- Empty also says that it is to be counted at once, because it has just grown.
-        coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
-    ) AS tended FROM memories_mind
-) minds WHERE tended < now() - interval '1 day'
-"""
-_COUNTS = """
-SELECT (SELECT count(*) FROM (
-        SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model <> ''
-        LIMIT %(counted)s) w),
-    (SELECT count(*) FROM (
-        SELECT FROM heartbeats_externalcall
-        WHERE errand_status = 'failed' AND purpose <> 'chat' LIMIT %(counted)s) w),
-    (SELECT count(*) FROM memories_mind
-        WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),
-    (SELECT count(*) FROM memories_embedderfault)
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,13 +136,13 @@ def read_health() -> Health:
     """Read all figures, over all tenants. Four queries, each along what waits and no further than COUNTED."""
     limits = settings.ARBOR_HEALTH_LIMITS
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_OF_AGENTS, {"counted": COUNTED})
+        cursor.execute(queries.COUNT_BY_AGENT, {"counted": COUNTED})
         of_agents = {kind: (int(count), int(most)) for kind, count, most in cursor.fetchall()}
-        cursor.execute(_OF_AGE, {"counted": COUNTED})
+        cursor.execute(queries.COUNT_BY_AGE, {"counted": COUNTED})
         of_age = {
             kind: (int(count), _ago(since, now) or 0.0) for kind, count, since, now in cursor.fetchall()
         }
-        cursor.execute(_COUNTS, {"counted": COUNTED, **_installation()})
+        cursor.execute(queries.COUNT_FAULTS, {"counted": COUNTED, **_installation()})
         unreadable, failed, other, failing = cursor.fetchone()
     runs = JobRun.objects.using(OPS).order_by("name").annotate(read_at=Now())
     jobs = tuple(_job(run, run.read_at) for run in runs)

@@ -12,6 +12,7 @@ from django.db.models.functions import Left
 
 from apps.memories.models import Memory, Upkeep
 from apps.memories.services.graph.concepts import link_memories
+from apps.memories.services.jobs import queries
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
@@ -32,34 +33,10 @@ class MaintenanceFlag(StrEnum):
 MAX_TRIES = 3
 _TRIES = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.WEIGH: "weigh_tries"}
 
-# From agent to agent along the index: as fast where one has a million memories waiting as where each has one.
-_AGENTS = """
-    WITH RECURSIVE found AS (
-        (SELECT agent_id FROM memories_upkeep WHERE tenant_id = t.id AND {flag} ORDER BY agent_id LIMIT 1)
-        UNION ALL
-        SELECT (
-            SELECT agent_id FROM memories_upkeep
-            WHERE tenant_id = t.id AND {flag} AND agent_id > found.agent_id ORDER BY agent_id LIMIT 1
-        ) FROM found WHERE found.agent_id IS NOT NULL
-    )
-    SELECT agent_id FROM found WHERE agent_id IS NOT NULL
-"""
-# One memory at a time, by its key: where many were stored just now, the planner knows too little to join well.
-_WAITING = """
-SELECT m.* FROM (
-    SELECT memory_id FROM memories_upkeep
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {flag} AND memory_id <> ALL(%(without)s::uuid[])
-    ORDER BY memory_id OFFSET 0
-) u CROSS JOIN LATERAL (
-    SELECT id, left(content, %(longest)s), role, type, occurred_at FROM memories_memory
-    WHERE tenant_id = %(tenant)s AND id = u.memory_id AND status = 'active' LIMIT 1
-) m LIMIT %(limit)s
-"""
-
 
 def agents_with(flag: MaintenanceFlag) -> str:
     """Return SQL for `make_round`: the agents of tenant `t.id` of whose memories one waits."""
-    return _AGENTS.replace("{flag}", flag.value)
+    return queries.AGENTS_WITH_FLAG.replace("{flag}", flag.value)
 
 
 def waiting_memories(
@@ -67,7 +44,7 @@ def waiting_memories(
 ) -> list[tuple[UUID, Excerpt]]:
     """Return up to `limit` of the agent's active memories that wait, the oldest first. One statement."""
     rows = fetch(
-        _WAITING.replace("{flag}", flag.value),
+        queries.WAITING_MEMORIES.replace("{flag}", flag.value),
         agent=agent_id,
         longest=READ_CHARACTERS,
         limit=limit,

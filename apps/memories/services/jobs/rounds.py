@@ -14,6 +14,7 @@ from django.db import connections
 from django.db.models.functions import Now
 
 from apps.memories.models import JobRun
+from apps.memories.services.jobs import queries
 from apps.tenants.scope import OPS
 
 log = structlog.get_logger(__name__)
@@ -25,14 +26,6 @@ _FOUND = 200
 _OF_TENANT = 20
 #: Agents that a process remembers as visited from one round of a job to the next.
 _REMEMBERED = 10_000
-
-# In any order: ids follow each other in time, so that an order by them would always begin with the oldest tenants.
-_WAITING = """
-WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY random())
-SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
-    SELECT w.agent_id FROM ({waiting}) w WHERE w.agent_id <> ALL(%(passed)s::uuid[]) LIMIT %(per_tenant)s
-) waiting LIMIT %(found)s
-"""
 
 
 #: By job, the agents that this process has visited since it last visited all that wait.
@@ -111,7 +104,7 @@ def _find_next(waiting: str, passed: set[UUID], met: set[UUID]) -> list[tuple[UU
 def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
     with connections[OPS].cursor() as cursor:
         cursor.execute(
-            _WAITING.replace("{waiting}", waiting),
+            queries.WAITING_AGENTS.replace("{waiting}", waiting),
             {"passed": list(passed), "per_tenant": _OF_TENANT, "found": _FOUND},
         )
         rows: list[tuple[UUID, UUID]] = cursor.fetchall()

@@ -15,6 +15,7 @@ from apps.memories.models import Episode
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.maintenance_flags import time_text
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
@@ -29,27 +30,6 @@ SETTLES_IN = timedelta(minutes=5)
 MAX_FAILURES = 4
 #: Memories of one episode that a summary is made from; of a longer episode, a regular sample.
 _READ = 1_000
-
-# An episode that was closed by a clock that ran ahead does not wait until that time has come.
-_SETTLED = """ended_at IS NOT NULL AND summarized_at IS NULL AND failures < %(tries)s
-    AND ended_at NOT BETWEEN now() - %(settles)s AND now() + %(settles)s"""
-_MEMBERS = """
-SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
-    SELECT left(content, %(longest)s), role, type, occurred_at FROM memories_memory
-    WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > now()) AND sequence %% (e.size / %(read)s + 1) = 0
-    ORDER BY sequence, id LIMIT %(read)s
-) m WHERE e.tenant_id = %(tenant)s AND e.id = ANY(%(ids)s::uuid[])
-"""
-_STORE = """
-UPDATE memories_episode e SET summary = r.summary, summarized_by = r.by, summarized_at = now(), lexical = r.lexical,
-    embedding = r.embedding, embedding_model = r.embedding_model, failure = ''
-FROM json_to_recordset(%(rows)s::json) AS r(
-    id uuid, size int, summary text, by text, lexical sparsevec, embedding halfvec, embedding_model text
-)
-WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.id = r.id AND e.summarized_at IS NULL
-    AND e.ended_at IS NOT NULL AND e.size = r.size
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +63,7 @@ class SummaryVectors:
 
 def agents_with_unsummarized() -> str:
     """Return SQL for `make_round`: the agents of tenant `t.id` with an episode that wants a summary."""
-    settled = _SETTLED.replace("%(tries)s", str(MAX_FAILURES)).replace(
+    settled = queries.EPISODE_IS_SETTLED.replace("%(tries)s", str(MAX_FAILURES)).replace(
         "%(settles)s", f"interval '{SETTLES_IN.total_seconds()} seconds'"
     )
     return f"SELECT DISTINCT agent_id FROM memories_episode WHERE tenant_id = t.id AND {settled}"  # noqa: S608
@@ -104,7 +84,7 @@ def unsummarized_episodes(
     sizes: dict[UUID, int] = dict(locked.values_list("id", "size")[:limit])
     # One character more than a prompt shows says that there is more.
     members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
-    rows = fetch(_MEMBERS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
+    rows = fetch(queries.EPISODE_TEXTS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
     for episode_id, text, role, type_, at in rows:
         members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=time_text(at)))
     return [
@@ -145,7 +125,7 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Summ
         }
         for summary, literal in zip(summaries, literals, strict=True)
     ]
-    return change(_STORE, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
+    return change(queries.STORE_SUMMARIES, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
 
 
 def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:

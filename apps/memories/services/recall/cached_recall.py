@@ -15,6 +15,7 @@ from django.conf import settings
 
 from apps.memories.services.embedding.literals import sparsevec_weights
 from apps.memories.services.embedding.minds import half_precision
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.mind_cache import MindAtHand
 from apps.memories.services.recall.packed_rows import (
     FLOAT,
@@ -33,41 +34,11 @@ from arbor.memory.fusion import contenders, lasting_terms
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
 from arbor.memory.mind.search import Choice, MindSearch, Ties, choose, complete, names_of
-from arbor.memory.neighborhood import HIGHEST
 
 _TIE = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
 _USE = np.dtype(
     [("place", INTEGER), ("used", MOMENT), ("uses", INTEGER), ("level", FLOAT), ("active", MOMENT)]
 )
-# What was never used has no row. LIMIT 1: by key.
-_STATE = f"""
-SELECT (
-    SELECT string_agg(
-        uuid_send(u.memory_id) || uuid_send(near.key::uuid) || float8send(near.value::float8 / {HIGHEST}), ''::bytea
-    )
-    FROM unnest(%(lenders)s::uuid[]) AS lender (id)
-    CROSS JOIN LATERAL (SELECT memory_id, neighbors FROM memories_upkeep
-        WHERE tenant_id = %(tenant)s AND memory_id = lender.id LIMIT 1) u
-    CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
-), (
-    SELECT string_agg(
-        int4send(memory.place::int) || timestamptz_send(coalesce(a.last_at, '-infinity'))
-            || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
-            || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, 'epoch')), ''::bytea
-    )
-    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS memory (id, place)
-    LEFT JOIN LATERAL (SELECT memory_id, last_at, count, reinforced FROM memories_memoryaccess
-        WHERE tenant_id = %(tenant)s AND memory_id = memory.id LIMIT 1) a ON true
-    LEFT JOIN LATERAL (SELECT memory_id, level, at FROM memories_activation
-        WHERE tenant_id = %(tenant)s AND memory_id = memory.id LIMIT 1) v ON true
-    WHERE a.memory_id IS NOT NULL OR v.memory_id IS NOT NULL
-), (
-    SELECT array_agg(
-        (SELECT content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = memory.id) ORDER BY memory.place
-    )
-    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS memory (id, place) WHERE %(with_contents)s
-)
-"""  # noqa: S608 (our own number)
 #: `timestamptz_send` of minus infinity.
 _NEVER_USED = np.iinfo(np.int64).min
 #: Texts that are read beside the use of memories of which only some will be returned, for each request.
@@ -120,7 +91,7 @@ def read_state(*, lenders: Halves, ids: Halves, requests: int) -> MemoryState:
         return _state(None, None, None)
     return _state(
         *fetch_packed(
-            _STATE,
+            queries.MEMORY_STATE,
             lenders=uuid_array(lenders),
             ids=uuid_array(ids),
             with_contents=len(ids) <= MOST_CONTENTS * requests,

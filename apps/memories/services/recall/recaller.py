@@ -12,6 +12,7 @@ import structlog
 from django.conf import settings
 
 from apps.memories.services.embedding.embedding import embed_query
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import note_recall
 from apps.memories.services.recall.cached_recall import find_at_hand
 from apps.memories.services.recall.mind_cache import MINDS, MindAtHand
@@ -200,11 +201,6 @@ def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float]
     return vector
 
 
-_CONTENTS = """
-SELECT id, content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-"""
-
-
 def find(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[tuple[Query, ScanResult]]:
     """Return the candidates of each query, not ranked yet: from a cached mind, or by a scan."""
     found = find_at_hand(queries, minds)
@@ -215,7 +211,7 @@ def recalled(answers: Sequence[tuple[Query, ScanResult]]) -> list[list[Recalled]
     """Return the best of what each query found, whole; what was deleted a moment ago is left out."""
     ranked = [(found, _ranked(query, found)) for query, found in answers]
     missing = {place.id for found, places in ranked for place in places if place.index not in found.contents}
-    contents: dict[UUID, str] = dict(fetch(_CONTENTS, ids=sorted(missing))) if missing else {}
+    contents: dict[UUID, str] = dict(fetch(queries.CONTENTS, ids=sorted(missing))) if missing else {}
     return [
         [
             _whole(found, place, content)

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 
+from apps.memories.services.embedding import queries as embedding_queries
 from apps.memories.services.embedding.literals import sparsevec_text
-from apps.memories.services.embedding.minds import QUERY_VECTOR, query_vector
-from apps.memories.services.recall.filters import filter_conditions
+from apps.memories.services.embedding.minds import query_vector
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.packed_rows import (
     FLAG,
     FLOAT,
@@ -40,21 +41,10 @@ from arbor.memory.candidates import (
     microseconds,
     session_numbers,
 )
-from arbor.memory.fusion import (
-    DEVIATIONS,
-    LEAST_DEVIATION,
-    LENDERS,
-    MEANING_BESIDE_WORDS,
-    MOST_BESIDE,
-    REACH,
-    REMINDED,
-    SEEDS,
-    SPAN_SEEDS,
-    Background,
-)
-from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.concepts import concept_key
+from arbor.memory.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
 from arbor.memory.query import ReadQuery
-from arbor.memory.recall_request import EVERYTHING, RecallRequest
+from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 #: The guess admits this multiple of the wanted memories.
@@ -82,89 +72,6 @@ _LAYOUT = np.dtype(
         ("active", MOMENT),
     ]
 )
-_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
-    uuid_send(m.id) || int4send(m.position) || timestamptz_send(m.occurred_at) || float8send(m.importance)
-        || float8send(m.decay_rate) || float8send(m.trust)
-        || float8send(coalesce(m.embedding <#> (SELECT vector FROM asked), 'NaN'))
-        || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
-        || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
-
-# pgvector's operator returns the negative inner product: `away` and `unsaid` are the less the better. `OFFSET 0` keeps
-# each from being computed anew wherever it is used. The stretches around the seeds of a session do not overlap: each
-# begins where the one before it ends. LIMIT 1: by key, for the planner expects many and would read all the tenant's.
-_STATEMENT = """
-WITH asked AS MATERIALIZED (
-    SELECT {vector} AS vector
-), sample AS MATERIALIZED (
-    SELECT embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
-    FROM {mind} LIMIT %(sample)s
-), edge AS MATERIALIZED (
-    SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY away), 'infinity') AS away,
-        least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY unsaid), 0) AS unsaid
-    FROM sample
-), scored AS MATERIALIZED (
-    SELECT array_agg(ROW (id, away, unsaid, {timely})) FILTER {among} AS places,
-        count(away) AS embedded, coalesce(avg(away), 0) AS mean, coalesce(sum(away * away) / nullif(count(away), 0), 0) AS square
-    FROM (
-        SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
-        FROM {mind} OFFSET 0
-    ) memory
-), background AS MATERIALIZED (
-    SELECT embedded, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
-), best AS MATERIALIZED (
-    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, away float8, unsaid float8, timely bool)
-), chosen AS (
-    (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(kept)s)
-    UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(kept)s)
-    {or_timely}
-    {or_recent}
-), found AS MATERIALIZED (
-    SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
-{lent}), stretch AS (
-    SELECT session, position::bigint + {reach} AS until, greatest(
-            position::bigint - {reach},
-            lag(position::bigint) OVER (PARTITION BY session ORDER BY position) + {reach} + 1
-        ) AS since
-    FROM found WHERE session <> ''
-), candidate AS (
-    SELECT * FROM found
-    UNION ALL
-    SELECT turn.* FROM stretch CROSS JOIN LATERAL (
-        SELECT {row} FROM memories_memory m
-        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND status = 'active'
-            AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s){conditions}
-        ORDER BY position LIMIT {most_beside}
-    ) turn
-    UNION ALL
-    (SELECT * FROM ({reminded_of}) reminded)
-)
-SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at))
-        || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
-        || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, %(now)s)), ''::bytea),
-    {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type),
-    (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
-    (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
-        >= (SELECT least(%(kept)s, embedded) FROM background)
-    AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(kept)s)
-FROM candidate c
-LEFT JOIN LATERAL (SELECT last_at, count, reinforced FROM memories_memoryaccess
-    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) a ON true
-LEFT JOIN LATERAL (SELECT level, at FROM memories_activation
-    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) v ON true
-"""
-_MIND = """memories_memory
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > %(now)s)"""
-_RECENT = """UNION (SELECT id FROM (
-        SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
-    ) recent)"""
-_AMONG = "(WHERE away <= (SELECT away FROM edge) OR unsaid < (SELECT unsaid FROM edge){or_timely})"
-_TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
-_BY_TIME = """UNION (
-        SELECT id FROM best, background WHERE timely
-        ORDER BY coalesce(unsaid, 0) + %(beside_words)s * coalesce((away + mean) / nullif(deviation, 0), 0), id
-        LIMIT %(kept_by_time)s
-    )"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,21 +147,21 @@ def scan(query: Query) -> ScanResult:
 
 @cache
 def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
-    mind = _MIND + conditions
-    columns = _ROW.format(none=UUID(int=0))
-    among = _AMONG.format(or_timely=f" OR {_TIMELY}" if timed else "")
-    return _STATEMENT.format(
-        vector=QUERY_VECTOR,
+    mind = queries.SCANNED_MIND + conditions
+    columns = queries.SCAN_ROW.format(none=UUID(int=0))
+    among = queries.AMONG_THE_BEST.format(or_timely=f" OR {queries.TIMELY}" if timed else "")
+    return queries.SCAN.format(
+        vector=embedding_queries.QUERY_VECTOR,
         row=columns,
-        lent=LENT,
-        reminded_of=REMINDED_OF.format(row=columns, conditions=conditions),
-        packed_links=PACKED,
+        lent=queries.LENT,
+        reminded_of=queries.REMINDED_OF.format(row=columns, conditions=conditions),
+        packed_links=queries.PACKED_LINKS,
         mind=mind,
         conditions=conditions,
-        or_recent=_RECENT.format(mind=mind) if filled else "",
+        or_recent=queries.OR_RECENT.format(mind=mind) if filled else "",
         among=among,
-        timely=_TIMELY if timed else "false",
-        or_timely=_BY_TIME if timed else "",
+        timely=queries.TIMELY if timed else "false",
+        or_timely=queries.OR_TIMELY if timed else "",
         reach=REACH,
         most_beside=MOST_BESIDE,
     )
@@ -314,31 +221,6 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
 
 _LINK_LAYOUT = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
 
-# `arbor.memory.fusion.score`: the fit of those that were chosen. Parts of a statement that has `best`, `background`,
-# `chosen` and `found`.
-LENT = f"""), lender AS MATERIALIZED (
-    SELECT id, fit FROM (
-        SELECT id, %(words)s::float8 * -coalesce(unsaid, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND away IS NOT NULL
-            THEN least(1, greatest(0, -(away + mean) / deviation / {DEVIATIONS})) ELSE 0 END AS fit
-        FROM chosen JOIN best USING (id) CROSS JOIN background
-    ) fitting WHERE fit > 0 ORDER BY fit DESC, id LIMIT {LENDERS}
-), lent AS MATERIALIZED (
-    SELECT lender.id AS lender, lender.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST} AS share
-    FROM lender JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = lender.id
-    CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
-"""  # noqa: S608 (our own numbers)
-REMINDED_OF = f"""
-    SELECT memory.* FROM (
-        SELECT id, max(fit * share) AS worth FROM lent WHERE id NOT IN (SELECT id FROM found)
-        GROUP BY id ORDER BY worth DESC, id
-    ) near CROSS JOIN LATERAL (
-        SELECT {{row}} FROM memories_memory m
-        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = near.id AND status = 'active'
-            AND (expires_at IS NULL OR expires_at > %(now)s){{conditions}} LIMIT 1
-    ) memory ORDER BY near.worth DESC, near.id LIMIT {REMINDED}
-"""  # noqa: S608
-PACKED = "(SELECT string_agg(uuid_send(lender) || uuid_send(id) || float8send(share), ''::bytea) FROM lent)"
-
 
 def lending_values(weights: Weights) -> dict[str, Any]:
     """Return the values that LENT takes beside the scan's own."""
@@ -361,3 +243,21 @@ def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
 def _keys(ids: npt.NDArray[Any]) -> list[bytes]:
     data = ids.astype(">u8").tobytes()
     return [data[start : start + 16] for start in range(0, len(data), 16)]
+
+
+def filter_conditions(only: RecallFilter) -> tuple[str, dict[str, Any]]:
+    """Return conditions, each after an AND, and their values."""
+    values = {
+        "types": [memory_type.value for memory_type in sorted(only.types)] or None,
+        "since": only.since,
+        "until": only.until,
+        "session": only.session or None,
+        "without": only.without_session or None,
+        "min_importance": only.min_importance or None,
+        "min_trust": only.min_trust or None,
+        "episode": only.episode,
+        "concept": only.concept if isinstance(only.concept, UUID) else None,
+        "concept_key": concept_key(only.concept) if isinstance(only.concept, str) else None,
+    }
+    given = {name: value for name, value in values.items() if value is not None}
+    return "".join(f" AND {queries.FILTER_CONDITIONS[name]}" for name in given), given

@@ -15,8 +15,8 @@ from apps.audit.services import record
 from apps.memories.models import BufferItem, Edge, EmbeddingCacheEntry, Memory, MemoryConcept, Upkeep
 from apps.memories.services.clusters.clusters import mark_clusters_stale
 from apps.memories.services.graph.neighborhoods import mark_stale
+from apps.memories.services.retention import queries
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
-from apps.tenants.packing import sql_literal
 from apps.tenants.statements import change
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.relations import GraphNodeKind
@@ -28,36 +28,6 @@ REASON_LENGTH = 500
 #: Who is a person: somebody signed in, or somebody at the installation's command line.
 _PERSONS = ("user:", "cli:")
 
-
-# What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
-# or that recalled it. One that is still open is ended; what else it was about is asked again.
-_EMPTY_CALLS = f"""
-UPDATE heartbeats_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
-    sections = {sql_literal([])},
-    status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
-    ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
-WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.subject_key <> '' AND (
-    c.subject -> 'memories' ?| %(names)s::text[]
-    OR c.subject ->> 'episode' IN (
-        SELECT episode_id::text FROM memories_memory
-        WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND episode_id IS NOT NULL
-    )
-    OR 'chat:' || (c.subject ->> 'chat') IN (
-        SELECT session FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-    )
-    OR EXISTS (
-        SELECT FROM jsonb_array_elements(c.subject -> 'recalled') recalled
-        WHERE recalled ->> 'id' = ANY(%(names)s::text[])
-    )
-)
-"""  # noqa: S608 (our own words)
-# A turn of a conversation is the same text once more.
-_EMPTY_TURNS = """
-UPDATE contacts_chatmessage t SET content = '', detail = '{}'::jsonb, error = 'purged'
-FROM memories_memory m
-WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) AND m.session LIKE 'chat:%%'
-    AND t.tenant_id = m.tenant_id AND t.session_id::text = substr(m.session, 6) AND t.content = m.content
-"""
 
 type _Locked = dict[UUID, list[UUID]]
 
@@ -133,8 +103,8 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         by_agent[agent_id].append(memory_id)
         hashes[memory_id] = bytes(digest).hex()
     _mark_around(ids)
-    change(_EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
-    change(_EMPTY_TURNS, ids=ids)
+    change(queries.EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
+    change(queries.EMPTY_TURNS, ids=ids)
     digests = {bytes(row[3]) for row in rows}
     memory = GraphNodeKind.MEMORY.value
     ends = Q(source_kind=memory, source_id__in=ids) | Q(target_kind=memory, target_id__in=ids)
@@ -245,17 +215,9 @@ def _record(
         )
 
 
-_REINFORCE = """
-INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, reinforced, reinforced_at)
-SELECT %(tenant)s, r.id, 0, r.times, now() FROM unnest(%(ids)s::uuid[], %(times)s::int[]) AS r(id, times) ORDER BY r.id
-ON CONFLICT (tenant_id, memory_id) DO UPDATE
-SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
-"""
-
-
 def reinforce(times: Mapping[UUID, int]) -> None:
     """Count how often each memory was remembered again; their decay starts again. One statement."""
-    change(_REINFORCE, ids=list(times), times=list(times.values()))
+    change(queries.REINFORCE, ids=list(times), times=list(times.values()))
 
 
 def set_flags(memory_ids: Sequence[UUID]) -> None:

@@ -1,6 +1,6 @@
 """Forgetting: find memories by each rule in one statement, and archive them agent by agent in bounded steps.
 
-The rules are `arbor.memory.forgetting`'s; the statements (`forgettable`) say the same to the database, which a test
+The rules are `arbor.memory.forgetting`'s; the statements (`queries`) say the same to the database, which a test
 compares. A plan goes by the rules themselves.
 """
 
@@ -17,8 +17,8 @@ from django.db.models.functions import Now
 from apps.audit.models import AuditAction
 from apps.memories.models import Memory, Mind
 from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.retention import queries
 from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
-from apps.memories.services.retention.candidates import ENOUGH_WEEKS, FADED, HELD, LEAST, TRIVIAL
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.forgetting import (
@@ -36,25 +36,9 @@ from arbor.memory.values import MemoryStatus, MemoryType, Retention
 ACTOR = "system:maintenance"
 #: Memories that one step archives.
 STEP = MOST_AT_ONCE
-#: Agents that were not looked at for a day, by each rule.
-_DUE = (
-    "SELECT agent_id FROM memories_mind WHERE tenant_id = t.id"
-    # One from the future is a clock's that has jumped back since.
-    " AND ({looked_at} IS NULL OR {looked_at} NOT BETWEEN now() - interval '1 day' AND now())"
-)
-_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%(place)s)"
 #: Memories that a plan looks at, and how much of each one's text it shows.
 _MOST_PLANNED = 50_000
 _GLIMPSE = 160
-
-# Agents with something to expire, by what is over the longest; those that were passed over hide nobody.
-_OVER = """
-SELECT DISTINCT agent_id FROM (
-    SELECT agent_id FROM memories_memory
-    WHERE tenant_id = t.id AND expires_at <= now() AND status = 'active' AND agent_id <> ALL(%(passed)s::uuid[])
-    ORDER BY expires_at LIMIT 1000
-) expired
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,17 +85,21 @@ def policy() -> Policy:
 
 def fade_memories() -> Round:
     """Archive what has faded, of every agent that was not looked at for a day."""
-    return make_round("fade", waiting=_DUE.format(looked_at="forgot_at"), tend=_fade)
+    return make_round("fade", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="forgot_at"), tend=_fade)
 
 
 def clean_up_memories() -> Round:
     """Archive what was of little importance from the start, of every agent that was not looked at for a day."""
-    return make_round("clean_up", waiting=_DUE.format(looked_at="cleaned_at"), tend=_clean_up)
+    return make_round(
+        "clean_up", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="cleaned_at"), tend=_clean_up
+    )
 
 
 def keep_quotas() -> Round:
     """Archive what is above the quota, of every agent that has just grown or was not looked at for a day."""
-    return make_round("quota", waiting=_DUE.format(looked_at="counted_at"), tend=_keep_quota)
+    return make_round(
+        "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), tend=_keep_quota
+    )
 
 
 def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> ForgettingPlan:
@@ -120,7 +108,7 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Forgetti
     By the rules in Python, over all that the agent has in mind: for a person who asks, not for every round.
     """
     limits = limits or policy()
-    rows = fetch(HELD, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
+    rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
     going: dict[UUID, Reason] = {}
     staying: list[tuple[UUID, Held]] = []
@@ -178,7 +166,7 @@ def _fade(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        found = _find(FADED, agent_id, limits)
+        found = _find(queries.FADED_MEMORIES, agent_id, limits)
         reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
         return _archive_step(
             agent_id, found, reason=reason, looked_at="forgot_at", all_found=len(found) < STEP
@@ -190,7 +178,7 @@ def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        found = _find(TRIVIAL, agent_id, limits)
+        found = _find(queries.TRIVIAL_MEMORIES, agent_id, limits)
         reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
         return _archive_step(
             agent_id, found, reason=reason, looked_at="cleaned_at", all_found=len(found) < STEP
@@ -220,7 +208,9 @@ def _find_least(agent_id: UUID, limits: Policy, *, excess: int, active: int) -> 
     looked = STEP
     while excess > 0:
         every = looked >= active
-        found = _find(LEAST, agent_id, limits, looked=looked, step=min(excess, STEP), all=every)
+        found = _find(
+            queries.LEAST_IMPORTANT, agent_id, limits, looked=looked, step=min(excess, STEP), all=every
+        )
         if found or every:
             return found
         looked *= 4
@@ -237,7 +227,7 @@ def _figures(limits: Policy) -> dict[str, Any]:
     return {
         "boost": BOOST,
         "kept": KEPT_PER_WEEK,
-        "enough": ENOUGH_WEEKS,
+        "enough": queries.ENOUGH_WEEKS,
         "archive_below": limits.archive_below,
         "cleanup_below": limits.cleanup_below,
         "grace": limits.grace,
@@ -254,13 +244,13 @@ def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: 
 
 def try_lock_mind(agent_id: UUID) -> bool:
     """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and delays nobody."""
-    ((locked,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
+    ((locked,),) = fetch(queries.TRY_LOCK_MIND, place=int.from_bytes(agent_id.bytes[8:], signed=True))
     return bool(locked)
 
 
 def expire_memories() -> Round:
     """Archive the memories whose time is over, agent by agent."""
-    return make_round("expire", waiting=_OVER, tend=_expire)
+    return make_round("expire", waiting=queries.AGENTS_WITH_EXPIRED, tend=_expire)
 
 
 def _expire(tenant_id: UUID, agent_id: UUID) -> int:

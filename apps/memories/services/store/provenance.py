@@ -9,6 +9,7 @@ from uuid import UUID
 
 from apps.memories.models import Memory, Practice
 from apps.memories.services.graph.relations import id_of, labels_of
+from apps.memories.services.store import queries
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.encoding import to_json
 from apps.tenants.scope import current_tenant
@@ -19,32 +20,6 @@ from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
-
-# Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
-# has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
-_INSERT = """
-WITH drawn AS (
-    INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
-        weight, note, origin, created_at)
-    SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.source, %(memory)s, r.target, r.relation, 1, '',
-        left(r.origin, 200), now()
-    FROM json_to_recordset(%(rows)s::json) AS r(
-        agent uuid, id uuid, source uuid, target uuid, relation text, origin text
-    )
-    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
-    RETURNING source_id, target_id, relation
-), marked AS MATERIALIZED (
-    SELECT u.memory_id FROM memories_upkeep u
-    WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[])
-        AND NOT (u.stale AND u.xmin = pg_current_xact_id()::xid)
-        AND u.memory_id IN (
-            SELECT source_id FROM drawn UNION ALL SELECT target_id FROM drawn WHERE relation <> %(learned)s
-        )
-    ORDER BY u.memory_id FOR UPDATE
-)
-UPDATE memories_upkeep u SET stale = true FROM marked
-WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.memory_id = marked.memory_id
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +59,7 @@ def draw_ties(ties: Sequence[ProvenanceTie]) -> None:
         for agent_id, source_id, target_id, relation in drawn
     ]
     change(
-        _INSERT,
+        queries.INSERT_TIES,
         memory=GraphNodeKind.MEMORY.value,
         learned=Relation.LEARNED_FROM.value,
         rows=to_json(rows),

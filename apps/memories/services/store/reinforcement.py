@@ -16,12 +16,6 @@ from arbor.memory.duplicates import WORDINGS_KEPT, merged
 from arbor.memory.importance import at_least
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 
-#: Of a row, as `PlacedMemory.of_row` reads it.
-COLUMNS = """
-m.id, m.type, m.content, m.status, m.occurred_at, m.expires_at, m.retention, m.importance, m.trust,
-m.emotional_valence, m.detail
-"""
-
 
 @dataclass(kw_only=True, eq=False, slots=True)
 class PlacedMemory:

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage
 from apps.memories.services.embedding.minds import installation_model, model_of
+from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import Key, MindDraft
 from apps.memories.services.store.duplicates import Hits, find_near
 from apps.memories.services.store.placement import PlacementStep, Remembered, ToRemember
-from apps.memories.services.store.reinforcement import COLUMNS
 from apps.memories.services.store.rows import write_drafts
 from apps.memories.services.store.segmentation import episode_gap
 from apps.memories.services.store.term_counts import lock_minds
@@ -21,19 +21,6 @@ from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import NotFound
 from arbor.memory.values import NewMemory
-
-# A row without a digest for each agent that exists, with its mind, empty while it remembers nothing; then the memories.
-# Another agent's digests are looked up as well, and dropped when they are read: pairs of agents and digests, or a join with
-# the agents, make the planner leave the index, or read it once for each of them.
-_KNOWN = f"""
-SELECT a.id, k.embedding_model, k.embedding_dimension, NULL AS content_hash, NULL AS session, NULL AS position,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-FROM agents_agent a LEFT JOIN memories_mind k ON k.tenant_id = %(tenant)s AND k.agent_id = a.id
-WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
-UNION ALL
-SELECT m.agent_id, NULL, NULL, m.content_hash, m.session, m.position, {COLUMNS} FROM memories_memory m
-WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.content_hash = ANY(%(digests)s::bytea[])
-"""  # noqa: S608
 
 type _Asked = tuple[int, ToRemember, Sequence[Key]]
 
@@ -111,7 +98,9 @@ class MemoryWriter:
             return
         agents = sorted(wanted)
         rows = fetch(
-            _KNOWN, agents=agents, digests=list({digest for some in wanted.values() for digest in some})
+            queries.KNOWN_MEMORIES,
+            agents=agents,
+            digests=list({digest for some in wanted.values() for digest in some}),
         )
         for agent_id, name, dimension, digest, *_ in rows:
             if digest is None and agent_id not in self._drafts:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.memories.models import Term
+from apps.memories.services.store import queries
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
@@ -16,24 +17,6 @@ from arbor.embedding.models import EmbeddingModel
 #: The row of `memories_term` that counts the agent's memories.
 ALL_MEMORIES = 0
 
-_LOCK = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
-#: Parts of a statement; `counted` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
-#: each row before it writes the row, and logs both.
-COUNT_TERMS = """
-counted AS MATERIALIZED (
-    SELECT (%(counted_agents)s::uuid[])[c.agent] AS agent_id, c.term, c.change
-    FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
-), known AS (
-    UPDATE memories_term t SET memories = greatest(0, t.memories + c.change) FROM counted c
-    WHERE t.tenant_id = %(tenant)s AND t.agent_id = c.agent_id AND t.term = c.term
-    RETURNING t.agent_id, t.term
-), terms AS (
-    INSERT INTO memories_term (tenant_id, agent_id, term, memories)
-    SELECT %(tenant)s, c.agent_id, c.term, c.change FROM counted c
-    WHERE NOT EXISTS (SELECT FROM known k WHERE k.agent_id = c.agent_id AND k.term = c.term)
-)
-"""
-_COUNT = f"WITH {COUNT_TERMS} SELECT 1"
 
 type _Words = Iterable[Mapping[int, float] | Sequence[int]]
 
@@ -44,7 +27,7 @@ def lock_minds(agent_ids: Iterable[UUID]) -> None:
     Two that store the same could otherwise wait for each other, and would count its words twice.
     """
     places = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
-    fetch(_LOCK, places=places)
+    fetch(queries.LOCK_MINDS, places=places)
 
 
 def count_terms(agent_id: UUID, words: _Words, *, sign: int) -> None:
@@ -56,7 +39,7 @@ def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
     """Count the terms of several agents' memories in or out. One statement, none without memories. Minds are locked."""
     values = counted(words, sign=sign)
     if values["terms"]:
-        fetch(_COUNT, **values)
+        fetch(queries.COUNT_TERMS_ALONE, **values)
 
 
 def counted(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
@@ -90,20 +73,6 @@ def terms_of(lexical: Any) -> list[int]:
     return [place + 1 for place in lexical.indices()] if lexical else []
 
 
-# A mind's row has no term: the model of its vectors. LATERAL: one range of the key for each agent.
-_STATISTICS = """
-SELECT asked.agent_id, found.term, found.memories, NULL
-FROM json_to_recordset(%(asked)s::json) AS asked (agent_id uuid, terms int[])
-CROSS JOIN LATERAL (
-    SELECT term, memories FROM memories_term t
-    WHERE t.tenant_id = %(tenant)s AND t.agent_id = asked.agent_id AND t.term = ANY(asked.terms)
-) found
-UNION ALL
-SELECT agent_id, NULL, embedding_dimension, embedding_model FROM memories_mind
-WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
-"""
-
-
 @dataclass(frozen=True, kw_only=True)
 class TermStatistics:
     """The statistics of some terms among one agent's memories."""
@@ -134,7 +103,9 @@ def read_term_statistics(terms: Mapping[UUID, Collection[int]]) -> dict[UUID, Te
     asked = [{"agent_id": str(agent_id), "terms": asked_terms(wanted)} for agent_id, wanted in terms.items()]
     counts: dict[UUID, list[tuple[int, int]]] = {agent_id: [] for agent_id in terms}
     models: dict[UUID, EmbeddingModel] = {}
-    for agent_id, term, number, name in fetch(_STATISTICS, asked=to_json(asked), agents=list(terms)):
+    for agent_id, term, number, name in fetch(
+        queries.TERM_STATISTICS, asked=to_json(asked), agents=list(terms)
+    ):
         if term is None:
             models[agent_id] = EmbeddingModel(name=name, dimension=number)
         else:
