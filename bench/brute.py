@@ -18,7 +18,7 @@ import psycopg
 from apps.memories.services.embedding.embedding import embedder
 from apps.memories.services.recall.recaller import recall
 from arbor.memory.candidates import Candidate, Candidates
-from arbor.memory.fusion import REACH, SEEDS, Background, rank
+from arbor.memory.fusion import REACH, SEEDS, Background, ScoreInputs, rank
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import ReadQuery, meaning_text, read_query
 from arbor.memory.recall_request import RecallRequest
@@ -79,7 +79,11 @@ class _Mind:
             mean=float(similarity[self._embedded].mean()), deviation=float(similarity[self._embedded].std())
         )
         candidates = Candidates.of([self._candidate(i, similarity, words) for i in sorted(chosen)])
-        ranked = rank(candidates, reading=_timeless(reading), background=background, now=now, limit=LIMIT)
+        ranked = rank(
+            ScoreInputs(candidates=candidates, reading=_timeless(reading), background=background),
+            now=now,
+            limit=LIMIT,
+        )
         return [memory.id for memory in ranked]
 
     def _chosen(self, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> set[int]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from apps.memories.services.recall.scan import Query, ScanResult
-from arbor.memory.fusion import rank
+from arbor.memory.fusion import ScoreInputs, rank
 from arbor.memory.weights import NAMES, Weights
 
 #: What becomes of one weight while the others stand.
@@ -61,13 +61,15 @@ def _shares(asked: Sequence[JudgedQuestion], depths: Sequence[int], weights: Wei
     shares = {depth: np.zeros(len(asked)) for depth in depths}
     for number, question in enumerate(asked):
         ranked = rank(
-            question.found.candidates,
-            reading=question.query.reading,
-            background=question.found.background,
+            ScoreInputs(
+                candidates=question.found.candidates,
+                reading=question.query.reading,
+                background=question.found.background,
+                weights=weights,
+                links=question.found.links,
+            ),
             now=question.query.request.now,
             limit=max(depths),
-            weights=weights,
-            links=question.found.links,
         )
         hits = question.hits[[candidate.index for candidate in ranked]]
         for depth in depths:

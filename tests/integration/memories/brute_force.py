@@ -23,6 +23,7 @@ from arbor.memory.fusion import (
     SPAN_SEEDS,
     Background,
     Ranked,
+    ScoreInputs,
     deviations,
     rank,
 )
@@ -81,13 +82,15 @@ def recall_slowly(
         if borrower in places
     ]
     return rank(
-        Candidates.of(chosen),
-        reading=reading,
-        background=background,
+        ScoreInputs(
+            candidates=Candidates.of(chosen),
+            reading=reading,
+            background=background,
+            links=Links.of(links),
+            mood=mood,
+        ),
         now=now,
         limit=limit,
-        links=Links.of(links),
-        mood=mood,
     )
 
 

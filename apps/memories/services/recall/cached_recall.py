@@ -30,7 +30,7 @@ from apps.memories.services.recall.packed_rows import (
 from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Places, microseconds
-from arbor.memory.fusion import contenders, lasting_terms
+from arbor.memory.fusion import ScoreInputs, contenders, lasting_terms
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
 from arbor.memory.mind.search import Choice, MindSearch, Ties, choose, complete, names_of
@@ -223,12 +223,14 @@ def _completed(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, 
     """Return the rows of all candidates, the places of the contenders among them, and what was found."""
     rows, candidates, links = complete(search, choice, ties)
     lasting = lasting_terms(
-        candidates,
-        reading=search.reading,
-        background=choice.background,
-        weights=search.weights,
-        links=links,
-        mood=search.request.mood,
+        ScoreInputs(
+            candidates=candidates,
+            reading=search.reading,
+            background=choice.background,
+            weights=search.weights,
+            links=links,
+            mood=search.request.mood,
+        )
     )
     found = ScanResult(
         candidates=candidates,

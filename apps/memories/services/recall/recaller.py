@@ -23,7 +23,7 @@ from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.candidates import moment
-from arbor.memory.fusion import Ranked, all_terms, rank, select_best
+from arbor.memory.fusion import Ranked, ScoreInputs, all_terms, rank, select_best
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.query import meaning_text, read_query
@@ -227,14 +227,16 @@ def _ranked(query: Query, found: ScanResult) -> list[Ranked]:
         terms = all_terms(found.lasting, found.candidates, now=query.request.now, weights=query.weights)
         return select_best(found.candidates, terms, query.request.limit)
     return rank(
-        found.candidates,
-        reading=query.reading,
-        background=found.background,
+        ScoreInputs(
+            candidates=found.candidates,
+            reading=query.reading,
+            background=found.background,
+            weights=query.weights,
+            links=found.links,
+            mood=query.request.mood,
+        ),
         now=query.request.now,
         limit=query.request.limit,
-        weights=query.weights,
-        links=found.links,
-        mood=query.request.mood,
     )
 
 
