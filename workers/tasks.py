@@ -24,7 +24,7 @@ from apps.memories.services.embedding.embedding import trim_embedding_cache
 from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
 from apps.memories.services.jobs.health import watch_health
 from apps.memories.services.recall.activation import trim_activations
-from apps.memories.services.retention.buffer import tend_buffers
+from apps.memories.services.retention.buffer import promote_buffers
 from apps.memories.services.retention.forgetting import (
     clean_up_memories,
     expire_memories,
@@ -166,7 +166,7 @@ def expire() -> object:
 @app.task(name=Task.PROMOTE_BUFFERS.value, acks_late=True)
 def buffers() -> object:
     """Promote buffer items to memories, and delete expired ones."""
-    return tend_buffers()
+    return promote_buffers()
 
 
 @app.task(name=Task.TRIM_EMBEDDING_CACHE.value, acks_late=True)

@@ -1,4 +1,4 @@
-"""What an agent has beside its memories: buffer items for a while, and code snippets."""
+"""Buffer items, which an agent has for a while, and code snippets: what stays beside its memories."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def place_concept(agent: ChosenAgent, *, concept: str, parent: str | None) -> Ou
 @in_agent_transaction
 def merge_into(agent: ChosenAgent, *, kept: str, gone: str) -> Output:
     """Merge the concept GONE into KEPT: its memories, edges and narrower concepts."""
-    merge_concepts(agent_id=agent.id, kept=kept, gone=gone)
+    merge_concepts(agent_id=agent.id, retained=kept, gone=gone)
     _note(agent, f"merged the concept {gone!r} into {kept!r}")
     return Output({"agent": agent.name, "kept": kept, "gone": gone}, people="Merged.")
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Max, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from apps.memories.models import Concept, Edge, Memory, MemoryConcept
 from apps.memories.services.graph import queries
@@ -168,8 +169,9 @@ def concepts_of(*, memory_id: UUID) -> list[ConceptLink]:
 
 def concept_tree(*, agent_id: UUID) -> tuple[ConceptNode, ...]:
     """Return the agent's concepts as a tree, those without a broader one at the top. One statement."""
-    active = Count("memories", filter=Q(memories__memory__status=MemoryStatus.ACTIVE))
-    concepts = Concept.objects.filter(agent_id=agent_id).annotate(cases=active).order_by("key")
+    links = MemoryConcept.objects.filter(concept_id=OuterRef("id"), memory__status=MemoryStatus.ACTIVE)
+    cases = Subquery(links.values("concept_id").annotate(cases=Count("memory_id")).values("cases"))
+    concepts = Concept.objects.filter(agent_id=agent_id).annotate(cases=Coalesce(cases, 0)).order_by("key")
     rows = concepts.values_list("id", "parent_id", "name", "description", "cases")
     below: dict[UUID | None, list[tuple[UUID, str, str, int]]] = {}
     for concept_id, parent_id, name, description, memories in rows:
@@ -224,14 +226,14 @@ def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
     _place(rows, changed)
 
 
-def merge_concepts(*, agent_id: UUID, kept: str, gone: str) -> None:
+def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
     """Merge one concept into another of the same agent, both by name: its memories, edges and narrower concepts.
 
     Raises NotFound for a name, Invalid for a concept and itself, or where the hierarchy would become too deep.
     """
     lock_minds([agent_id])
     rows = _rows(agent_id)
-    stays, goes = _named(rows, kept), _named(rows, gone)
+    stays, goes = _named(rows, retained), _named(rows, gone)
     parents = merged({row.id: row.parent_id for row in rows}, kept=stays.id, gone=goes.id)
     change(queries.MOVE_LINKS, kept=stays.id, gone=goes.id)
     change(queries.MOVE_EDGES, agent=agent_id, kept=stays.id, gone=goes.id)

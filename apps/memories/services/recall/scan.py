@@ -121,7 +121,7 @@ def scan(query: Query) -> ScanResult:
         "lexical": sparsevec_text(query.reading.lexical),
         "kept": kept,
         "limit": asked.limit,
-        **lending_values(query.weights),
+        **association_values(query.weights),
     }
     if around:
         values |= {"from": around[0], "to": around[1]}
@@ -222,7 +222,7 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
 _LINK_LAYOUT = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
 
 
-def lending_values(weights: Weights) -> dict[str, Any]:
+def association_values(weights: Weights) -> dict[str, Any]:
     """Return the values that LENT takes beside the scan's own."""
     return {"words": weights.words, "meaning": weights.meaning}
 

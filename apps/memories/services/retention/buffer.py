@@ -197,7 +197,7 @@ def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UU
     return _promote(tenant_id, agent_id, items, actor=actor)[0]
 
 
-def tend_buffers() -> Round:
+def promote_buffers() -> Round:
     """Promote buffer items that mattered and delete expired ones, agent by agent."""
     return make_round("buffer", waiting=queries.AGENTS_WITH_BUFFER_WORK, tend=_promote_step)
 
