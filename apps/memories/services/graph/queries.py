@@ -232,3 +232,14 @@ WITH RECURSIVE walk AS (
 )
 SELECT steps FROM walk WHERE hops > 0 ORDER BY hops
 """  # noqa: S608 (our own statements)
+
+# Bound the time of a traversal within its transaction.
+READ_TIMEOUT = "SELECT current_setting('statement_timeout')"
+
+SET_TIMEOUT = "SELECT set_config('statement_timeout', %(value)s, true)"
+
+# Read labels of one kind of nodes; those of several kinds, in tables of several apps, are read by one statement.
+LABELS = """
+SELECT '{kind}' AS kind, id, left({label}, {most}) FROM {table}
+WHERE tenant_id = %(tenant)s{condition} AND id = ANY(%(ids)s::uuid[])
+"""

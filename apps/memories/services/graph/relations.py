@@ -101,8 +101,7 @@ def _present() -> frozenset[GraphNodeKind]:
 @cache
 def _label_statement(kinds: frozenset[GraphNodeKind], condition: str) -> str:
     return " UNION ALL ".join(
-        f"SELECT '{kind}' AS kind, id, left({_PLACES[kind].label}, {_READ}) FROM {_PLACES[kind].table}"  # noqa: S608 (our own names)
-        f" WHERE tenant_id = %(tenant)s{condition} AND id = ANY(%(ids)s::uuid[])"
+        queries.LABELS.format(kind=kind, **_PLACES[kind]._asdict(), most=_READ, condition=condition)
         for kind in sorted(kinds)
     )
 

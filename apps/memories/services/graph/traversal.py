@@ -185,7 +185,7 @@ def _in_time() -> Iterator[None]:
     """Break a statement off that takes longer than LONGEST_S, and leave the caller's transaction whole."""
     try:
         with transaction.atomic():
-            ((before,),) = fetch("SELECT current_setting('statement_timeout')")
+            ((before,),) = fetch(queries.READ_TIMEOUT)
             _limit(f"{LONGEST_S * 1000:.0f}ms")
             yield
             _limit(before)
@@ -198,4 +198,4 @@ def _in_time() -> Iterator[None]:
 
 
 def _limit(value: str) -> None:
-    fetch("SELECT set_config('statement_timeout', %(value)s, true)", value=value)
+    fetch(queries.SET_TIMEOUT, value=value)

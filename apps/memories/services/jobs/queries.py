@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from apps.memories.services.embedding.queries import QUERY_VECTOR
 
-# Part: an open episode whose gap has passed.
+# Find agents for a round, across all tenants.
 # An episode of the future, written while the clock ran ahead, stays open until its time is over.
-EPISODE_IS_OVER = "ended_at IS NULL AND last_at < now() - %(gap)s"
+AGENTS_TO_CLOSE_EPISODES = """
+SELECT DISTINCT agent_id FROM memories_episode
+WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - {gap}
+"""
 
 # Score all episodes by words and vectors in the database.
 # A summary of another length than the query's vector waits to be embedded anew, and is found by its words.
@@ -129,10 +132,13 @@ SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
 ) waiting LIMIT %(found)s
 """
 
-# Part: a closed episode without a summary.
+# Find agents for a round, across all tenants.
 # An episode that was closed by a clock that ran ahead does not wait until that time has come.
-EPISODE_IS_SETTLED = """ended_at IS NOT NULL AND summarized_at IS NULL AND failures < %(tries)s
-    AND ended_at NOT BETWEEN now() - %(settles)s AND now() + %(settles)s"""
+AGENTS_TO_SUMMARIZE = """
+SELECT DISTINCT agent_id FROM memories_episode
+WHERE tenant_id = t.id AND ended_at IS NOT NULL AND summarized_at IS NULL AND failures < {tries}
+    AND ended_at NOT BETWEEN now() - {settles} AND now() + {settles}
+"""
 
 # Read a sample of the memories of each episode.
 EPISODE_TEXTS = """

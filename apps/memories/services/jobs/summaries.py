@@ -63,10 +63,8 @@ class SummaryVectors:
 
 def agents_with_unsummarized() -> str:
     """Return SQL for `make_round`: the agents of tenant `t.id` with an episode that wants a summary."""
-    settled = queries.EPISODE_IS_SETTLED.replace("%(tries)s", str(MAX_FAILURES)).replace(
-        "%(settles)s", f"interval '{SETTLES_IN.total_seconds()} seconds'"
-    )
-    return f"SELECT DISTINCT agent_id FROM memories_episode WHERE tenant_id = t.id AND {settled}"  # noqa: S608
+    settles = f"interval '{SETTLES_IN.total_seconds()} seconds'"
+    return queries.AGENTS_TO_SUMMARIZE.format(tries=MAX_FAILURES, settles=settles)
 
 
 def unsummarized_episodes(

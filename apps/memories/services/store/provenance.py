@@ -67,44 +67,6 @@ def draw_ties(ties: Sequence[ProvenanceTie]) -> None:
     )
 
 
-def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID, origin: str) -> None:
-    """Tie what was learned to the memory of when, in the transaction that stored both. One statement, none for nothing.
-
-    Unchecked: for ids that `store` has just returned.
-    """
-    draw_ties(
-        [
-            ProvenanceTie(
-                agent_id=agent_id,
-                source_id=memory_id,
-                target_id=origin_id,
-                relation=Relation.LEARNED_FROM,
-                origin=origin,
-            )
-            for memory_id in memory_ids
-        ]
-    )
-
-
-def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], origin: str) -> None:
-    """Tie what was made to what it was made from, in the open transaction. One statement, none for nothing.
-
-    Unchecked: for what `require_memories` has returned.
-    """
-    draw_ties(
-        [
-            ProvenanceTie(
-                agent_id=agent_id,
-                source_id=memory_id,
-                target_id=material,
-                relation=Relation.DERIVED_FROM,
-                origin=origin,
-            )
-            for material in materials
-        ]
-    )
-
-
 def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
     """Return the ids that these texts are, all of memories of this agent. One statement, none for nothing.
 
