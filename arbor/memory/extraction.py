@@ -1,7 +1,8 @@
 """Extract concepts from a text by rule: names, phrases between stop words, and repeated words.
 
 Phrases are found as in RAKE (Rose et al., "Automatic Keyword Extraction from Individual Documents", 2010): runs of
-words that stop words and punctuation leave standing. Deterministic, and at no cost."""
+words that stop words and punctuation leave standing. Deterministic, and at no cost.
+"""
 
 from __future__ import annotations
 
@@ -72,23 +73,6 @@ _SINGULARS_WITH_E = frozenset(_WITH_E.split())
 _PLURAL_IN_ES = ("sses", "xes", "ches", "shes", "zzes", "oes")
 
 
-def singular(word: str) -> str:
-    """Return a noun's singular, in small letters, so that boat and boats are one idea."""
-    folded = word.casefold()
-    folded = BASE_FORMS.get(folded, folded)
-    if len(folded) <= 3 or not folded.endswith("s") or folded.endswith(("ss", "us", "is")):
-        return folded
-    if folded in _SAME_IN_PLURAL:
-        return folded
-    if folded[:-1] in _SINGULARS_WITH_E:
-        return folded[:-1]
-    if len(folded) > 4 and folded.endswith("ies"):
-        return f"{folded[:-3]}y"
-    if folded.endswith(_PLURAL_IN_ES):
-        return folded[:-3] if folded.endswith("zzes") else folded[:-2]
-    return folded[:-1]
-
-
 #: Concepts taken of one memory, and the characters of it that are read.
 MAX_CONCEPTS = 5
 READ_CHARACTERS = 4_000
@@ -100,7 +84,6 @@ NAME_STRENGTH = 1.0
 PHRASE_STRENGTH = 0.8
 REPEATED_STRENGTH = 0.7
 WORD_STRENGTH = 0.5
-
 #: What an ellipsis follows at once may be the beginning of a word. Both begin where a run without white space does, so
 #: that no such run, however long, is gone through again from each of its characters.
 _CUT = re.compile(r"(?<!\S)\S+…")
@@ -117,6 +100,23 @@ _OFTEN_VERBS = frozenset({"leaves"})
 _ING = frozenset(f"{base}ing" for base in BASE_FORMS.values())
 #: Endings that distinguish verbs and adverbs from possible ideas. "sailing" is one; "sailed" and "slowly" are not.
 _NO_NOUN = ("ly", "ed")
+
+
+def singular(word: str) -> str:
+    """Return a noun's singular, in small letters, so that boat and boats are one idea."""
+    folded = word.casefold()
+    folded = BASE_FORMS.get(folded, folded)
+    if len(folded) <= 3 or not folded.endswith("s") or folded.endswith(("ss", "us", "is")):
+        return folded
+    if folded in _SAME_IN_PLURAL:
+        return folded
+    if folded[:-1] in _SINGULARS_WITH_E:
+        return folded[:-1]
+    if len(folded) > 4 and folded.endswith("ies"):
+        return f"{folded[:-3]}y"
+    if folded.endswith(_PLURAL_IN_ES):
+        return folded[:-3] if folded.endswith("zzes") else folded[:-2]
+    return folded[:-1]
 
 
 class Extracted(NamedTuple):

@@ -1,6 +1,7 @@
 """The decay of importance and the rules of forgetting: pure functions of a memory's state and the time.
 
-Forgotten memories are archived, not lost."""
+Forgotten memories are archived, not lost.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +19,15 @@ _DAYS_PER_WEEK = 7
 KEPT_PER_WEEK = 0.95
 #: Of the distance to 1, what importance gains by each e-fold of uses: `+0.1·ln(1+n)` (seed 004).
 BOOST = 0.1
+
+
+#: Seed 001: what has decayed below the first is archived; what was never above the second, early.
+ARCHIVE_BELOW = 0.1
+CLEANUP_BELOW = 0.2
+#: A memory that is new, or was just used, is not cleaned up: its heartbeat may still need it.
+GRACE = timedelta(days=1)
+#: Seed 001, "Storage Quotas": episodic memories of one agent.
+QUOTA = 10_000
 
 
 def days_between(earlier: datetime, later: datetime) -> float:
@@ -49,15 +59,6 @@ def decayed_importance(*, importance: float, days_since_use: float) -> float:
     A memory that was never used counts from when it was made.
     """
     return importance * math.pow(KEPT_PER_WEEK, max(0.0, days_since_use) / _DAYS_PER_WEEK)
-
-
-#: Seed 001: what has decayed below the first is archived; what was never above the second, early.
-ARCHIVE_BELOW = 0.1
-CLEANUP_BELOW = 0.2
-#: A memory that is new, or was just used, is not cleaned up: its heartbeat may still need it.
-GRACE = timedelta(days=1)
-#: Seed 001, "Storage Quotas": episodic memories of one agent.
-QUOTA = 10_000
 
 
 class Reason(StrEnum):

@@ -13,6 +13,10 @@ from arbor.errors import Invalid
 from arbor.memory.timespan import check_moment
 from arbor.memory.values import MemoryType
 
+#: The most memories one recall returns, and the longest query it reads, in characters.
+MAX_LIMIT = 200
+QUERY_LENGTH = 4_000
+
 
 @dataclass(frozen=True, kw_only=True)
 class RecallFilter:
@@ -57,11 +61,6 @@ class RecallFilter:
 
 #: Every memory.
 EVERYTHING = RecallFilter()
-
-
-#: The most memories one recall returns, and the longest query it reads, in characters.
-MAX_LIMIT = 200
-QUERY_LENGTH = 4_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

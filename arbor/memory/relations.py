@@ -11,6 +11,14 @@ from uuid import UUID
 
 from arbor.errors import Invalid
 
+#: Edges that a walk goes in a row, nodes that it visits, and how long it may take in the database.
+MAX_HOPS = 6
+MAX_NODES = 1_000
+LONGEST_S = 2.0
+#: What is shown of a node's text, and what may be noted on an edge.
+LABEL_LENGTH = 200
+NOTE_LENGTH = 2_000
+
 
 class Relation(StrEnum):
     """The directed relation of a first node to a second, read from left to right."""
@@ -57,14 +65,6 @@ class GraphNodeKind(StrEnum):
     #: Something the agent wants.
     GOAL = "goal"
 
-
-#: Edges that a walk goes in a row, nodes that it visits, and how long it may take in the database.
-MAX_HOPS = 6
-MAX_NODES = 1_000
-LONGEST_S = 2.0
-#: What is shown of a node's text, and what may be noted on an edge.
-LABEL_LENGTH = 200
-NOTE_LENGTH = 2_000
 
 _ALL = frozenset(Relation)
 

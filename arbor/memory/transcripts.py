@@ -28,6 +28,16 @@ _PLAIN = re.compile(
 _LETTER = re.compile(r"[^\W\d_]")
 
 
+type Line = tuple[int, str | BadLine]
+#: A session has one date for all its turns; a turn of talk takes about so long.
+TURN_TAKES = timedelta(seconds=30)
+#: Between sessions, where a date is missing.
+_NEXT_DAY = timedelta(days=1)
+_SESSION = re.compile(r"session_(\d{1,6})")
+_DATE_FORM = "%I:%M %p on %d %B, %Y"
+_LISTED_SAMPLES = 20
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
     """One line, taken apart."""
@@ -35,9 +45,6 @@ class Said:
     speaker: str
     text: str
     at: datetime | None
-
-
-type Line = tuple[int, str | BadLine]
 
 
 def read_messages(lines: Iterable[Line], *, name: str, start: datetime) -> Iterator[Turn | BadLine]:
@@ -176,15 +183,6 @@ def parse_moment(stamp: Any) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return moment if moment is not None and is_plausible(moment) else None
-
-
-#: A session has one date for all its turns; a turn of talk takes about so long.
-TURN_TAKES = timedelta(seconds=30)
-#: Between sessions, where a date is missing.
-_NEXT_DAY = timedelta(days=1)
-_SESSION = re.compile(r"session_(\d{1,6})")
-_DATE_FORM = "%I:%M %p on %d %B, %Y"
-_LISTED_SAMPLES = 20
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,17 @@ from uuid import UUID
 from arbor.errors import Invalid
 from arbor.memory.content import check_content, check_line, check_text
 
+#: Importance of a memory that nobody has weighed (the middle of 0 to 1).
+DEFAULT_IMPORTANCE = 0.5
+#: Share of relevance lost per day without access, continuous (seed 004; its origin's constant).
+DEFAULT_DECAY_RATE = 0.01
+#: Trust of a memory whose source is known; what comes from elsewhere is given less.
+DEFAULT_TRUST = 1.0
+#: Longest session, role and source of a memory, in characters.
+SESSION_LENGTH = 100
+ROLE_LENGTH = 100
+SOURCE_LENGTH = 200
+
 
 class Retention(StrEnum):
     """The kinds of memories, as far as retention depends on them."""
@@ -42,19 +53,6 @@ DEFAULT_TTL: dict[Retention, timedelta | None] = {
     Retention.LASTING: None,
     Retention.PERMANENT: None,
 }
-
-
-#: Importance of a memory that nobody has weighed (the middle of 0 to 1).
-DEFAULT_IMPORTANCE = 0.5
-#: Share of relevance lost per day without access, continuous (seed 004; its origin's constant).
-DEFAULT_DECAY_RATE = 0.01
-#: Trust of a memory whose source is known; what comes from elsewhere is given less.
-DEFAULT_TRUST = 1.0
-
-#: Longest session, role and source of a memory, in characters.
-SESSION_LENGTH = 100
-ROLE_LENGTH = 100
-SOURCE_LENGTH = 200
 
 
 class MemoryType(StrEnum):

@@ -1,6 +1,7 @@
 """Memories, and the tables beside them: its use, its practice, its neighborhood, its activation.
 
-The memory's row stays cold: whatever changes often has a row of its own."""
+The memory's row stays cold: whatever changes often has a row of its own.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,9 @@ import numpy.typing as npt
 from arbor.memory.candidates import Flags, Places
 from arbor.memory.mind.rows import UNNAMED, Halves
 
+#: Between the keys of two sessions' first turns: no turn is beside one of another session.
+_SESSION_ROOM = 1 << 33
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Postings:
@@ -68,10 +71,6 @@ class Postings:
     def nbytes(self) -> int:
         """Its size."""
         return self.terms.nbytes + self.rows.nbytes + self.weights.nbytes
-
-
-#: Between the keys of two sessions' first turns: no turn is beside one of another session.
-_SESSION_ROOM = 1 << 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,28 @@ from arbor.memory.candidates import Flags, Numbers, Places
 UNNAMED = 0
 
 
+type Halves = npt.NDArray[np.uint64]
+type Vectors = npt.NDArray[np.float32]
+#: Columns with one value for each memory.
+_PLAIN = (
+    "ids",
+    "active",
+    "position",
+    "occurred",
+    "expires",
+    "importance",
+    "decay_rate",
+    "trust",
+    "valence",
+    "asks",
+    "episode",
+    "embedded",
+    "term_counts",
+)
+#: Later than every moment.
+NEVER = int(np.iinfo(np.int64).max)
+
+
 class Names:
     """Texts by number and numbers by text; numbers never change."""
 
@@ -77,10 +99,6 @@ class Snapshot:
         return revision < self.since or (revision < self.until and revision not in self.running)
 
 
-type Halves = npt.NDArray[np.uint64]
-type Vectors = npt.NDArray[np.float32]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRows:
     """Memories of one agent, each once: one column for each property, all of the same length unless said otherwise."""
@@ -133,26 +151,6 @@ class MemoryRows:
             weights=self.weights[terms],
             **{name: getattr(self, name)[places] for name in _PLAIN},
         )
-
-
-#: Columns with one value for each memory.
-_PLAIN = (
-    "ids",
-    "active",
-    "position",
-    "occurred",
-    "expires",
-    "importance",
-    "decay_rate",
-    "trust",
-    "valence",
-    "asks",
-    "episode",
-    "embedded",
-    "term_counts",
-)
-#: Later than every moment.
-NEVER = int(np.iinfo(np.int64).max)
 
 
 def _no_rows() -> MemoryRows:

@@ -7,7 +7,7 @@ MEMORY_VECTOR = """
 SELECT agent_id, status, halfvec_send(embedding) FROM memories_memory WHERE tenant_id = %(tenant)s AND id = %(memory)s
 """
 
-# Read members with vectors in binary: 10,000 would take the ORM a second.
+# Read members with vectors in binary, which numpy decodes at once.
 # The nearest first; `home`: it belongs to no other cluster more.
 CLUSTER_MEMBERS = """
 SELECT m.id, own.strength, m.importance, m.emotional_valence,

@@ -1,7 +1,8 @@
 """Move agents to another embedding model: build the new vectors beside the present ones, then switch.
 
 While the new vectors are made, nothing that recall reads is touched. When none is missing, one transaction under the
-agent's lock takes them over. A run that was broken off goes on where it stopped, for what it made is kept."""
+agent's lock takes them over. A run that was broken off goes on where it stopped, for what it made is kept.
+"""
 
 from __future__ import annotations
 

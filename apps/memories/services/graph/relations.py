@@ -20,6 +20,10 @@ from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge, check_edge, clip
 
+#: A label is clipped when it is read: of a long memory no more than this leaves the database.
+_READ = 1_000
+_OF_AGENT = " AND agent_id = %(agent)s"
+
 
 class _Place(NamedTuple):
     """The table of a kind of node, and the column of its label."""
@@ -38,9 +42,6 @@ _PLACES: Mapping[GraphNodeKind, _Place] = MappingProxyType(
         GraphNodeKind.GOAL: _Place("goals_goal", "title"),
     }
 )
-#: A label is clipped when it is read: of a long memory no more than this leaves the database.
-_READ = 1_000
-_OF_AGENT = " AND agent_id = %(agent)s"
 
 
 def id_of(text: str) -> UUID:

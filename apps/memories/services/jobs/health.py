@@ -24,6 +24,12 @@ from arbor.memory.health import Figure, HealthState, Metric, figure, judge_job, 
 COUNTED = 20_000
 
 
+log = structlog.get_logger(__name__)
+ACTOR = "system:health"
+#: Findings that one record names, the worst first.
+_NAMED = 20
+
+
 @dataclass(frozen=True, kw_only=True)
 class Job:
     """A job's last run, and the job's state."""
@@ -215,13 +221,6 @@ def _span(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.0f} {name}"
     return f"{seconds:.0f} s"
-
-
-log = structlog.get_logger(__name__)
-
-ACTOR = "system:health"
-#: Findings that one record names, the worst first.
-_NAMED = 20
 
 
 def watch_health() -> HealthState:

@@ -19,6 +19,11 @@ from apps.tenants.statements import fetch
 from arbor.memory.extraction import READ_CHARACTERS, concepts_in
 from arbor.memory.maintenance_calls import Excerpt, weighed
 
+#: Replies that leave a memory out until the rule decides about it: each of them is paid for.
+MAX_TRIES = 3
+#: Memories in one step by rule. A model is asked about fewer.
+RULE_BATCH = 50
+
 
 class MaintenanceFlag(StrEnum):
     """The maintenance flags of this module, by their columns of `Upkeep`."""
@@ -29,8 +34,6 @@ class MaintenanceFlag(StrEnum):
     WEIGH = "unweighed"
 
 
-#: Replies that leave a memory out until the rule decides about it: each of them is paid for.
-MAX_TRIES = 3
 _TRIES = {MaintenanceFlag.EXTRACT: "extract_tries", MaintenanceFlag.WEIGH: "weigh_tries"}
 
 
@@ -89,10 +92,6 @@ def note_left_out(agent_id: UUID, flag: MaintenanceFlag, ids: Collection[UUID]) 
 def time_text(at: datetime) -> str:
     """Return a moment as models read it."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
-
-
-#: Memories in one step by rule. A model is asked about fewer.
-RULE_BATCH = 50
 
 
 def extract_by_rule(tenant_id: UUID, agent_id: UUID) -> int:

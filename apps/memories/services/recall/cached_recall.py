@@ -1,6 +1,7 @@
 """Recall from the mind cache: score every memory in this process, and ask the database only for what recalls change.
 
-Equal to `scan`, whose statement says the same; a test compares them."""
+Equal to `scan`, whose statement says the same; a test compares them.
+"""
 
 from __future__ import annotations
 
@@ -43,6 +44,10 @@ _USE = np.dtype(
 _NEVER_USED = np.iinfo(np.int64).min
 #: Texts that are read beside the use of memories of which only some will be returned, for each request.
 MOST_CONTENTS = 128
+
+
+#: Of a mind that is no larger, the state of every memory is read at once, whatever turns out to be a candidate.
+_SMALL = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,10 +124,6 @@ def _state(ties: Any, uses: Any, contents: Any) -> MemoryState:
         ),
         contents=contents or (),
     )
-
-
-#: Of a mind that is no larger, the state of every memory is read at once, whatever turns out to be a candidate.
-_SMALL = 100
 
 
 def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[ScanResult | None]:

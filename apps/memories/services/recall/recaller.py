@@ -1,6 +1,7 @@
 """The entry points of recall: `recall` opens its own transactions, `Recaller` uses the open one.
 
-Nothing is approximate: every memory of the agent is scored, and one ranker orders the best with their neighbours."""
+Nothing is approximate: every memory of the agent is scored, and one ranker orders the best with their neighbours.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The scan of a mind: score every memory exactly in one pass over one index, and fetch the best.
 
 Only those that can be among the best go further than their score. What it takes to be among them is guessed from a
-sample of the same scores; where the guess was too high, which the answer shows, the statement is run again without one."""
+sample of the same scores; where the guess was too high, which the answer shows, the statement is run again without one.
+"""
 
 from __future__ import annotations
 
@@ -72,6 +73,9 @@ _LAYOUT = np.dtype(
         ("active", MOMENT),
     ]
 )
+
+
+_LINK_LAYOUT = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,9 +221,6 @@ def _found(row: Sequence[Any], now: datetime) -> ScanResult:
         session=session,
         type=types,
     )
-
-
-_LINK_LAYOUT = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
 
 
 def association_values(weights: Weights) -> dict[str, Any]:

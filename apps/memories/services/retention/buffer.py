@@ -41,6 +41,10 @@ from arbor.memory.lexical import document_vector
 from arbor.memory.recall_request import check_query
 from arbor.memory.values import NewMemory
 
+_MATTERING = Q(promoted_to=None) & (Q(importance__gte=MATTERS_FROM) | Q(accesses__gte=MATTERS_AFTER))
+#: Things that one step promotes: their texts are embedded together.
+STEP = 50
+
 
 @dataclass(frozen=True, kw_only=True)
 class Holding:
@@ -178,11 +182,6 @@ def record_cleared(agent_id: UUID, count: int, why: str) -> None:
         message=f"let go of {count} held {things} {why}",
         detail={"count": count},
     )
-
-
-_MATTERING = Q(promoted_to=None) & (Q(importance__gte=MATTERS_FROM) | Q(accesses__gte=MATTERS_AFTER))
-#: Things that one step promotes: their texts are embedded together.
-STEP = 50
 
 
 def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UUID:

@@ -1,6 +1,7 @@
 """Statements by hand of retention: the buffer of heartbeats, and the rules of forgetting as the database applies them.
 
-Those that find memories to forget look at a narrow index of the agent's memories, and at the table only for what they find."""
+Those that find memories to forget look at a narrow index of the agent's memories, and at the table only for what they find.
+"""
 
 from __future__ import annotations
 
