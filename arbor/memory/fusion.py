@@ -233,14 +233,14 @@ def _nearness(span: TimeSpan | None, moments: Places) -> Numbers:
 
 
 def _effective_importance(candidates: Candidates) -> Numbers:
-    """Return importance with what use has added to it (`decay.effective_importance`, of many)."""
+    """Return importance with what use has added to it (`forgetting.effective_importance`, of many)."""
     gained = np.minimum(1.0, BOOST * np.log1p(np.maximum(0.0, candidates.uses)))
     raised: Numbers = candidates.importance + (1.0 - candidates.importance) * gained
     return raised
 
 
 def _retained(candidates: Candidates, now: datetime) -> Numbers:
-    """Return what share of its importance is left to each since it was last used (`decay.relevance`, of many)."""
+    """Return what share of its importance is left to each since it was last used (`forgetting.relevance`, of many)."""
     days = np.maximum(0.0, (microseconds(now) - candidates.used) / _DAY)
     retained: Numbers = np.exp(-candidates.decay_rate * days)
     return retained

@@ -199,7 +199,7 @@ FROM held
 """
 
 # Search the buffers of a batch of heartbeats in one statement.
-# The vector of a search counts where it can be compared with the agent's (`minds.QUERY_VECTOR`); else words alone decide.
+# The vector of a search counts where it can be compared with the agent's (`embedding.queries.QUERY_VECTOR`); else words alone decide.
 SEARCH_BUFFER = """
 WITH asked AS MATERIALIZED (
     SELECT r.place, r.agent, r.lexical, r.near, r.shared, r.most, r.counts,
