@@ -121,7 +121,7 @@ class Practised:
 
 
 def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Practised:
-    """Count that a procedure was followed, in the open transaction. Three statements.
+    """Count that a procedure was followed, in the open transaction. Up to four statements.
 
     Raises NotFound for a memory that is not this agent's, Invalid for one that is no procedure.
     """
