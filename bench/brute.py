@@ -18,9 +18,10 @@ import psycopg
 from apps.memories.services.embedding.embedding import embedder
 from apps.memories.services.recall.recaller import recall
 from arbor.memory.candidates import Candidate, Candidates
-from arbor.memory.fusion import REACH, SEEDS, Background, rank
+from arbor.memory.fusion import REACH, SEEDS, Background, ScoreInputs, rank
 from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import Reading, meaning_text, read_query
+from arbor.memory.query import ReadQuery, meaning_text, read_query
+from arbor.memory.recall_request import RecallRequest
 from bench import minds
 from bench.population import Inhabitant
 
@@ -33,7 +34,10 @@ def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Seq
     now = datetime.now(UTC)
     same = 0
     for text in asked:
-        answer = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=LIMIT, now=now)
+        answer = recall(
+            tenant_id=agent.tenant_id,
+            request=RecallRequest(agent_id=agent.agent_id, text=text, limit=LIMIT, now=now),
+        )
         same += [memory.id for memory in answer] == mind.recall(text, now)
     return same / len(asked)
 
@@ -75,7 +79,11 @@ class _Mind:
             mean=float(similarity[self._embedded].mean()), deviation=float(similarity[self._embedded].std())
         )
         candidates = Candidates.of([self._candidate(i, similarity, words) for i in sorted(chosen)])
-        ranked = rank(candidates, reading=_timeless(reading), background=background, now=now, limit=LIMIT)
+        ranked = rank(
+            ScoreInputs(candidates=candidates, reading=_timeless(reading), background=background),
+            now=now,
+            limit=LIMIT,
+        )
         return [memory.id for memory in ranked]
 
     def _chosen(self, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> set[int]:
@@ -111,7 +119,7 @@ class _Mind:
         )
 
 
-def _timeless(reading: Reading) -> Reading:
+def _timeless(reading: ReadQuery) -> ReadQuery:
     # The synthetic questions name no time.
     assert reading.span is None, reading.span
     return reading

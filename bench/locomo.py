@@ -143,7 +143,10 @@ def _relate(agent: Inhabitant, asked: Sequence[Question], names: dict[Any, str])
 
 def _recalled(agent: Inhabitant, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
     started = time.perf_counter()
-    found = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=max(DEPTHS))
+    found = recall(
+        tenant_id=agent.tenant_id,
+        request=RecallRequest(agent_id=agent.agent_id, text=text, limit=max(DEPTHS)),
+    )
     return [names[memory.id] for memory in found], (time.perf_counter() - started) * 1000
 
 

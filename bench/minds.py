@@ -18,7 +18,7 @@ from django.conf import settings
 
 from apps.memories.services.embedding.embedding import embedder
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
-from apps.memories.services.store.remember import ALL_MEMORIES
+from apps.memories.services.store.term_counts import ALL_MEMORIES
 from arbor.memory.content import content_hash
 from arbor.memory.lexical import document_vector
 from bench.population import Inhabitant

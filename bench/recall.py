@@ -22,6 +22,7 @@ from django.db import connections
 from apps.memories.services.recall.mind_cache import MEMORIES_A_RECALL, MINDS
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import APP
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact
@@ -240,7 +241,10 @@ def _recalls(
 
 
 def _recall(agent: Inhabitant, text: str, now: datetime | None = None) -> list[Recalled]:
-    return recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text, limit=LIMIT, now=now)
+    return recall(
+        tenant_id=agent.tenant_id,
+        request=RecallRequest(agent_id=agent.agent_id, text=text, limit=LIMIT, now=now or datetime.now(UTC)),
+    )
 
 
 def _together(

@@ -11,11 +11,13 @@ from typing import Any
 
 from django.db import connections
 
-from apps.memories.services.embedding.minds import open_mind
+from apps.memories.models import Mind
+from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.embedding.reembed import Reembedding, find_moves
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
+from arbor.memory.recall_request import RecallRequest
 from bench import minds
 from bench.database import superuser
 from bench.figures import quantile
@@ -33,9 +35,11 @@ def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any
     asked = minds.queries(turns, _QUERIES)
     with superuser(place) as database:
         minds.load(database, turns, population)
+        model = installation_model()
+        new = {"embedding_model": model.name, "embedding_dimension": model.dimension}
         for agent in population:
             with tenant_transaction(agent.tenant_id):
-                open_mind(agent.agent_id)
+                Mind.objects.get_or_create(tenant_id=agent.tenant_id, agent_id=agent.agent_id, defaults=new)
         moved = population[0]
         _recalls(moved, asked)
         before = _recalls(moved, asked)
@@ -76,7 +80,7 @@ def _recalls(agent: Inhabitant, asked: Sequence[str]) -> list[float]:
     ms = []
     for text in asked:
         begun = time.perf_counter()
-        found = recall(tenant_id=agent.tenant_id, agent_id=agent.agent_id, text=text)
+        found = recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.agent_id, text=text))
         ms.append((time.perf_counter() - begun) * 1000)
         assert found
     return ms

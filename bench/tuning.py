@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from apps.memories.services.recall.scan import Found, Query
-from arbor.memory.fusion import rank
+from apps.memories.services.recall.scan import Query, ScanResult
+from arbor.memory.fusion import ScoreInputs, rank
 from arbor.memory.weights import NAMES, Weights
 
 #: What becomes of one weight while the others stand.
@@ -26,7 +26,7 @@ class JudgedQuestion:
     """A question with its candidates, and those that answer it."""
 
     query: Query
-    found: Found
+    found: ScanResult
     #: Whether each candidate is of the evidence, and how many pieces of evidence there are, candidates or not.
     hits: npt.NDArray[np.bool_]
     evidence: int
@@ -61,13 +61,15 @@ def _shares(asked: Sequence[JudgedQuestion], depths: Sequence[int], weights: Wei
     shares = {depth: np.zeros(len(asked)) for depth in depths}
     for number, question in enumerate(asked):
         ranked = rank(
-            question.found.candidates,
-            reading=question.query.reading,
-            background=question.found.background,
+            ScoreInputs(
+                candidates=question.found.candidates,
+                reading=question.query.reading,
+                background=question.found.background,
+                weights=weights,
+                links=question.found.links,
+            ),
             now=question.query.request.now,
             limit=max(depths),
-            weights=weights,
-            links=question.found.links,
         )
         hits = question.hits[[candidate.index for candidate in ranked]]
         for depth in depths:

@@ -20,12 +20,17 @@ from apps.maintenance.services.consolidation import consolidate, maintain_episod
 from apps.maintenance.services.prompts import empty_prompts
 from apps.memories.services.clusters.job import maintain_clusters
 from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.embedding.embedding import trim_embedding_cache
 from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
-from apps.memories.services.jobs.health_watch import watch_health
-from apps.memories.services.jobs.upkeep import expire_memories, trim_embedding_cache
+from apps.memories.services.jobs.health import watch_health
 from apps.memories.services.recall.activation import trim_activations
-from apps.memories.services.retention.forgetting import clean_up_memories, fade_memories, keep_quotas
-from apps.memories.services.retention.promotion import tend_buffers
+from apps.memories.services.retention.buffer import promote_buffers
+from apps.memories.services.retention.forgetting import (
+    clean_up_memories,
+    expire_memories,
+    fade_memories,
+    keep_quotas,
+)
 from apps.queues import TENANT_HEADER, Task
 from arbor.errors import TenantRequired
 from workers.app import app
@@ -161,7 +166,7 @@ def expire() -> object:
 @app.task(name=Task.PROMOTE_BUFFERS.value, acks_late=True)
 def buffers() -> object:
     """Promote buffer items to memories, and delete expired ones."""
-    return tend_buffers()
+    return promote_buffers()
 
 
 @app.task(name=Task.TRIM_EMBEDDING_CACHE.value, acks_late=True)

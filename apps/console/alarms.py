@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from apps.console.pages.fleet import FleetPage
 from apps.memories.services.jobs.health import Health
 from arbor.agents.lifecycle import AgentStatus
-from arbor.memory.health import State
+from arbor.memory.health import HealthState
 
 #: A schedule overdue for longer means that no worker claims agents.
 OVERDUE_AFTER = timedelta(seconds=30)
@@ -97,7 +97,7 @@ def alarms_of_maintenance(health: Health) -> list[Alarm]:
     """Return the alarms of maintenance, from figures of the whole installation, for its operators."""
     return [
         Alarm(
-            look="bad" if state is State.CRITICAL else "warn",
+            look="bad" if state is HealthState.CRITICAL else "warn",
             title=what[0].upper() + what[1:],
             text=_sentence(remedy),
         )

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from apps.console.access import is_platform_operator
 from apps.heartbeats.services.status import Fleet, fleet_status
-from arbor.memory.health import State
+from arbor.memory.health import HealthState
 
 _CLOSED = (
     "closed: show ARBOR_METRICS_TOKEN as a bearer token, or sign in as an operator of the installation\n"
@@ -89,14 +89,14 @@ def _of_maintenance(health: Mapping[str, Any]) -> Iterator[Metric]:
         figures,
         "judged",
     )
-    states = {name: State(figure["state"]).rank for name, figure in figures.items()}
+    states = {name: HealthState(figure["state"]).rank for name, figure in figures.items()}
     yield _by("arbor_maintenance_state", "0: ok, 1: warn, 2: critical.", "figure", states)
     yield _of("arbor_job_seconds", "What a job's last run took.", "job", jobs, "seconds")
     yield _of("arbor_job_done", "What it did, by its own count.", "job", jobs, "done")
     yield _of("arbor_job_failed_steps", "Agents whose step failed in it.", "job", jobs, "failed")
     ages = {name: job["succeeded_ago_s"] for name, job in jobs.items() if job["succeeded_ago_s"] is not None}
     yield _by("arbor_job_last_success_age_seconds", "Seconds since its last success.", "job", ages)
-    states = {name: State(job["state"]).rank for name, job in jobs.items()}
+    states = {name: HealthState(job["state"]).rank for name, job in jobs.items()}
     yield _by("arbor_job_state", "0: ok, 1: warn, 2: critical.", "job", states)
 
 

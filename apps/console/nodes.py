@@ -9,8 +9,8 @@ from uuid import UUID
 from django.utils.safestring import SafeString
 
 from apps.console import cells
-from apps.memories.services.graph.nodes import labels_in_tenant, labels_of
-from arbor.memory.relations import NodeKind
+from apps.memories.services.graph.relations import labels_in_tenant, labels_of
+from arbor.memory.relations import GraphNodeKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ def find_nodes(agent_id: UUID, ids: Collection[UUID]) -> list[NamedNode]:
         NamedNode(
             kind=node.kind, id=node.id, text=text, page=cells.page_of(cells.NODE_PAGES[node.kind], node.id)
         )
-        for node, text in labels_of(agent_id, ids, NodeKind).items()
+        for node, text in labels_of(agent_id, ids, GraphNodeKind).items()
     ]
 
 
@@ -53,7 +53,7 @@ def name_nodes(
 ) -> dict[tuple[str, UUID], NamedNode]:
     """Return the ends of an agent's relations, or of any of the tenant's, by kind and id; those that are gone say so."""
     # A kind that an older or newer Arbor stored has no table here.
-    kinds = {NodeKind(kind) for kind, _ in ends if kind in NodeKind}
+    kinds = {GraphNodeKind(kind) for kind, _ in ends if kind in GraphNodeKind}
     ids = [row_id for _, row_id in ends]
     labels = labels_of(agent_id, ids, kinds) if agent_id else labels_in_tenant(ids, kinds)
     texts = {(str(node.kind), node.id): text for node, text in labels.items()}

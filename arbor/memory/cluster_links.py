@@ -51,7 +51,7 @@ BY_RELATION: Mapping[Relation, ClusterLink] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placed:
+class PlacedCluster:
     """A cluster with what its links are computed from."""
 
     id: UUID
@@ -63,7 +63,7 @@ class Placed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tie:
+class MemoryTie:
     """A relation between two memories, and how sure it is, 0 to 1."""
 
     source: UUID
@@ -73,7 +73,7 @@ class Tie:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class FoundLink:
     """A relation of one cluster to another, with its strength, 0 to 1."""
 
     source: UUID
@@ -89,7 +89,7 @@ def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
     return ordered[last // 4], ordered[last - last // 4]
 
 
-def relate(clusters: Sequence[Placed], ties: Iterable[Tie], *, near: float) -> list[Link]:
+def relate(clusters: Sequence[PlacedCluster], ties: Iterable[MemoryTie], *, near: float) -> list[FoundLink]:
     """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
 
     Centres at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar one
@@ -100,9 +100,9 @@ def relate(clusters: Sequence[Placed], ties: Iterable[Tie], *, near: float) -> l
     for found in (_overlaps(ordered), _nearness(ordered, near), _evidence(ordered, ties)):
         for key, strength in found.items():
             strengths[key] = max(strength, strengths.get(key, 0.0))
-    by_kind: dict[tuple[UUID, ClusterLink], list[Link]] = defaultdict(list)
+    by_kind: dict[tuple[UUID, ClusterLink], list[FoundLink]] = defaultdict(list)
     for (source, target, link), strength in strengths.items():
-        by_kind[source, link].append(Link(source=source, target=target, link=link, strength=strength))
+        by_kind[source, link].append(FoundLink(source=source, target=target, link=link, strength=strength))
     return [
         link
         for key in sorted(by_kind)
@@ -113,7 +113,7 @@ def relate(clusters: Sequence[Placed], ties: Iterable[Tie], *, near: float) -> l
 type _Strengths = dict[tuple[UUID, UUID, ClusterLink], float]
 
 
-def _overlaps(clusters: Sequence[Placed]) -> _Strengths:
+def _overlaps(clusters: Sequence[PlacedCluster]) -> _Strengths:
     sizes = {cluster.id: len(cluster.members) for cluster in clusters}
     shared: Counter[tuple[UUID, UUID]] = Counter()
     for own in _clusters_of(clusters).values():
@@ -126,7 +126,7 @@ def _overlaps(clusters: Sequence[Placed]) -> _Strengths:
     return found
 
 
-def _nearness(clusters: Sequence[Placed], near: float) -> _Strengths:
+def _nearness(clusters: Sequence[PlacedCluster], near: float) -> _Strengths:
     found: _Strengths = {}
     if len(clusters) < 2:
         return found
@@ -141,7 +141,7 @@ def _nearness(clusters: Sequence[Placed], near: float) -> _Strengths:
     return found
 
 
-def _evidence(clusters: Sequence[Placed], ties: Iterable[Tie]) -> _Strengths:
+def _evidence(clusters: Sequence[PlacedCluster], ties: Iterable[MemoryTie]) -> _Strengths:
     own = _clusters_of(clusters)
     doubts: _Strengths = {}
     for tie in ties:
@@ -159,7 +159,7 @@ def _evidence(clusters: Sequence[Placed], ties: Iterable[Tie]) -> _Strengths:
     return {key: 1 - doubt for key, doubt in doubts.items() if doubt < 1}
 
 
-def _clusters_of(clusters: Sequence[Placed]) -> dict[UUID, list[UUID]]:
+def _clusters_of(clusters: Sequence[PlacedCluster]) -> dict[UUID, list[UUID]]:
     """Return the clusters of each member, in the order of their ids."""
     own: dict[UUID, list[UUID]] = defaultdict(list)
     for cluster in clusters:

@@ -217,7 +217,7 @@ class Felt:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Feeling:
+class EmotionalSignature:
     """A cluster's emotional signature and weight."""
 
     #: Mean valence, -1 to 1, and mean strength of feeling, 0 to 1.
@@ -227,12 +227,12 @@ class Feeling:
     importance: float
 
 
-def feeling_of(members: Sequence[Felt]) -> Feeling:
+def feeling_of(members: Sequence[Felt]) -> EmotionalSignature:
     """Return how a cluster with these members feels, and what it weighs: nothing without any."""
     weight = sum(member.strength for member in members)
     if not members or weight <= 0:
-        return Feeling(valence=0.0, intensity=0.0, importance=0.0)
-    return Feeling(
+        return EmotionalSignature(valence=0.0, intensity=0.0, importance=0.0)
+    return EmotionalSignature(
         valence=sum(member.valence for member in members) / len(members),
         intensity=sum(abs(member.valence) for member in members) / len(members),
         importance=sum(member.strength * member.importance for member in members) / weight,
@@ -240,7 +240,7 @@ def feeling_of(members: Sequence[Felt]) -> Feeling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resonance:
+class ClusterResonance:
     """The cosines of a query with a cluster's centre and with the nearest of its memories, -1 to 1."""
 
     id: UUID
@@ -253,7 +253,7 @@ def is_clear(terms: ScoreTerms) -> bool:
     return terms.words >= CLEAR_WORDS
 
 
-def tip_of_tongue(resonances: Sequence[Resonance], cosines: Cosines) -> list[Resonance]:
+def tip_of_tongue(resonances: Sequence[ClusterResonance], cosines: Cosines) -> list[ClusterResonance]:
     """Return the clusters that a query brings to mind without any of their memories being clear, the nearest first.
 
     `cosines` are the query's with all of the agent's memories. A cluster resonates at RESONATES_AT deviations or more while

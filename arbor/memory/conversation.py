@@ -12,8 +12,16 @@ from itertools import islice
 from pathlib import Path
 
 from arbor.errors import ConversationInvalid
-from arbor.memory.locomo import find_dialog, read_dialog
-from arbor.memory.transcripts import Line, is_dated, is_plain, parse_record, read_messages, read_plain
+from arbor.memory.transcripts import (
+    Line,
+    find_dialog,
+    is_dated,
+    is_plain,
+    parse_record,
+    read_dialog,
+    read_messages,
+    read_plain,
+)
 from arbor.memory.turns import BadLine, Turn
 
 #: The longest line: six times a memory's text, for what JSON's escapes add.

@@ -1,15 +1,25 @@
-"""The rules of forgetting: pure functions from a memory's state to a verdict. Forgotten memories are archived, not lost."""
+"""The decay of importance and the rules of forgetting: pure functions of a memory's state and the time.
+
+Forgotten memories are archived, not lost.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.decay import days_between, decayed_importance, effective_importance
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType
+from arbor.memory.values import MemoryType, Retention
+
+_SECONDS_PER_DAY = 86_400
+_DAYS_PER_WEEK = 7
+#: What a week without retrieval leaves of importance (seed 001, "Importance Decay").
+KEPT_PER_WEEK = 0.95
+#: Of the distance to 1, what importance gains by each e-fold of uses: `+0.1·ln(1+n)` (seed 004).
+BOOST = 0.1
+
 
 #: Seed 001: what has decayed below the first is archived; what was never above the second, early.
 ARCHIVE_BELOW = 0.1
@@ -18,6 +28,37 @@ CLEANUP_BELOW = 0.2
 GRACE = timedelta(days=1)
 #: Seed 001, "Storage Quotas": episodic memories of one agent.
 QUOTA = 10_000
+
+
+def days_between(earlier: datetime, later: datetime) -> float:
+    """Return the days from one moment to another, 0 when the clock has jumped back."""
+    return max(0.0, (later - earlier).total_seconds() / _SECONDS_PER_DAY)
+
+
+def relevance(*, importance: float, decay_rate: float, days_since_access: float) -> float:
+    """Return `importance · e^(−decay_rate · days since the last access)`, from 0 to `importance` (seed 004).
+
+    Importance is from 0 to 1, the rate is per day. A memory that was never accessed counts from when it was made.
+    """
+    return importance * math.exp(-decay_rate * max(0.0, days_since_access))
+
+
+def effective_importance(*, importance: float, uses: int) -> float:
+    """Return importance, from 0 to 1, with what use has added to it: from `importance` to 1.
+
+    Each use, a recall by the agent or a reinforcement, counts less than the one before: `0.1 · ln(1 + uses)` of the
+    distance to 1. It is computed, so no use is counted twice.
+    """
+    gained = min(1.0, BOOST * math.log1p(max(0, uses)))
+    return importance + (1.0 - importance) * gained
+
+
+def decayed_importance(*, importance: float, days_since_use: float) -> float:
+    """Return `importance · 0.95^(weeks since the last use)`, from 0 to `importance` (seed 001).
+
+    A memory that was never used counts from when it was made.
+    """
+    return importance * math.pow(KEPT_PER_WEEK, max(0.0, days_since_use) / _DAYS_PER_WEEK)
 
 
 class Reason(StrEnum):
@@ -89,7 +130,7 @@ class Held:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class ForgettingVerdict:
     """The decision to forget a memory, with its reason; without a reason, the memory is retained."""
 
     reason: Reason | None = None
@@ -100,17 +141,17 @@ class Verdict:
         return self.reason is not None
 
 
-KEEP = Verdict()
+KEEP = ForgettingVerdict()
 
 
-def forget(held: Held, *, now: datetime, policy: Policy) -> Verdict:
+def forget(held: Held, *, now: datetime, policy: Policy) -> ForgettingVerdict:
     """Judge one active memory by itself; only the quota looks at all of them together.
 
     An expiry is a date that somebody set, so it applies to protected memories too. Early cleanup is of episodic
     memories, as the quota is (seed 001 speaks of these); facts, procedures and strategies fade like everything else.
     """
     if held.expires_at is not None and held.expires_at <= now:
-        return Verdict(reason=Reason.EXPIRED)
+        return ForgettingVerdict(reason=Reason.EXPIRED)
     if held.is_protected:
         return KEEP
     if now - held.touched_at < policy.grace:
@@ -118,7 +159,7 @@ def forget(held: Held, *, now: datetime, policy: Policy) -> Verdict:
     idle = days_between(held.touched_at, now)
     importance = held.effective_importance
     if decayed_importance(importance=importance, days_since_use=idle) < policy.archive_below:
-        return Verdict(reason=Reason.FADED)
+        return ForgettingVerdict(reason=Reason.FADED)
     if held.type is MemoryType.EPISODIC and importance < policy.cleanup_below:
-        return Verdict(reason=Reason.TRIVIAL)
+        return ForgettingVerdict(reason=Reason.TRIVIAL)
     return KEEP

@@ -15,9 +15,9 @@ from uuid import UUID
 import numpy as np
 
 from arbor.memory.candidates import NO_LINKS, Candidates, Links, Numbers, Places, microseconds, whole
-from arbor.memory.decay import BOOST
+from arbor.memory.forgetting import BOOST
 from arbor.memory.lexical import speaker_words
-from arbor.memory.query import Reading
+from arbor.memory.query import ReadQuery
 from arbor.memory.timespan import NEARNESS_DAYS, YEAR_DAYS, TimeSpan
 from arbor.memory.values import TERM_NAMES, ScoreTerms
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
@@ -68,27 +68,26 @@ class Ranked:
     terms: ScoreTerms
 
 
-def rank(
-    candidates: Candidates,
-    *,
-    reading: Reading,
-    background: Background,
-    now: datetime,
-    limit: int,
-    weights: Weights = DEFAULT_WEIGHTS,
-    links: Links = NO_LINKS,
-    mood: float | None = None,
-) -> list[Ranked]:
-    """Return the `limit` best candidates, the best first; equal scores in the order of their ids.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreInputs:
+    """The candidates of one recall, and all by which they are scored but the time."""
 
-    `links` are the neighborhoods of those that fit best, `mood` how the one who recalls feels, -1 to 1, if that is known.
-    """
-    if not len(candidates) or limit < 1:
+    candidates: Candidates
+    reading: ReadQuery
+    background: Background
+    weights: Weights = DEFAULT_WEIGHTS
+    #: The neighborhoods of those that fit best.
+    links: Links = NO_LINKS
+    #: How the one who recalls feels, -1 to 1, if that is known.
+    mood: float | None = None
+
+
+def rank(inputs: ScoreInputs, *, now: datetime, limit: int) -> list[Ranked]:
+    """Return the `limit` best candidates, the best first; equal scores in the order of their ids."""
+    if not len(inputs.candidates) or limit < 1:
         return []
-    terms = score(
-        candidates, reading=reading, background=background, now=now, weights=weights, links=links, mood=mood
-    )
-    return select_best(candidates, terms, limit)
+    terms = all_terms(lasting_terms(inputs), inputs.candidates, now=now, weights=inputs.weights)
+    return select_best(inputs.candidates, terms, limit)
 
 
 def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int) -> list[Ranked]:
@@ -112,27 +111,10 @@ def select_best(candidates: Candidates, terms: Mapping[str, Numbers], limit: int
     ]
 
 
-def score(
-    candidates: Candidates,
-    *,
-    reading: Reading,
-    background: Background,
-    now: datetime,
-    weights: Weights,
-    links: Links = NO_LINKS,
-    mood: float | None = None,
-) -> dict[str, Numbers]:
-    """Return each term of the candidates' scores, by its name, as a column."""
-    lasting = lasting_terms(
-        candidates, reading=reading, background=background, weights=weights, links=links, mood=mood
-    )
-    return all_terms(lasting, candidates, now=now, weights=weights)
-
-
 def all_terms(
     lasting: Mapping[str, Numbers], candidates: Candidates, *, now: datetime, weights: Weights
 ) -> dict[str, Numbers]:
-    """Return `score`, given the terms that use does not change."""
+    """Return each term of the candidates' scores as a column, by its name, given the terms that use does not change."""
     importance = _effective_importance(candidates)
     used = {
         "recency": weights.recency * importance * _retained(candidates, now),
@@ -160,30 +142,23 @@ def contenders(
     return np.flatnonzero(most >= np.partition(least, -limit)[-limit] - _ROUNDING)
 
 
-def lasting_terms(
-    candidates: Candidates,
-    *,
-    reading: Reading,
-    background: Background,
-    weights: Weights,
-    links: Links = NO_LINKS,
-    mood: float | None = None,
-) -> dict[str, Numbers]:
-    """Return the terms of `score` that do not depend on how often and how lately a memory was used."""
+def lasting_terms(inputs: ScoreInputs) -> dict[str, Numbers]:
+    """Return the terms that do not depend on how often and how lately a memory was used."""
+    candidates, weights = inputs.candidates, inputs.weights
     words = weights.words * candidates.words
-    meaning = weights.meaning * deviations(candidates.similarity, background)
+    meaning = weights.meaning * deviations(candidates.similarity, inputs.background)
     fit = words + meaning
     return {
         "meaning": meaning,
         "words": words,
         "neighbours": _neighbours(candidates, fit, weights),
-        "association": weights.association * _association(links, fit),
+        "association": weights.association * _association(inputs.links, fit),
         "session": weights.session * _best_of(candidates.session, fit),
         "episode": weights.episode * _best_of(candidates.episode, fit),
-        "speaker": weights.speaker * _speaker(candidates, reading.speakers),
-        "time": weights.time * _nearness(reading.span, candidates.occurred),
+        "speaker": weights.speaker * _speaker(candidates, inputs.reading.speakers),
+        "time": weights.time * _nearness(inputs.reading.span, candidates.occurred),
         "trust": weights.trust * candidates.trust,
-        "mood": weights.mood * _congruence(candidates.valence, mood),
+        "mood": weights.mood * _congruence(candidates.valence, inputs.mood),
     }
 
 
@@ -258,14 +233,14 @@ def _nearness(span: TimeSpan | None, moments: Places) -> Numbers:
 
 
 def _effective_importance(candidates: Candidates) -> Numbers:
-    """Return importance with what use has added to it (`decay.effective_importance`, of many)."""
+    """Return importance with what use has added to it (`forgetting.effective_importance`, of many)."""
     gained = np.minimum(1.0, BOOST * np.log1p(np.maximum(0.0, candidates.uses)))
     raised: Numbers = candidates.importance + (1.0 - candidates.importance) * gained
     return raised
 
 
 def _retained(candidates: Candidates, now: datetime) -> Numbers:
-    """Return what share of its importance is left to each since it was last used (`decay.relevance`, of many)."""
+    """Return what share of its importance is left to each since it was last used (`forgetting.relevance`, of many)."""
     days = np.maximum(0.0, (microseconds(now) - candidates.used) / _DAY)
     retained: Numbers = np.exp(-candidates.decay_rate * days)
     return retained

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from arbor.errors import ConfigurationInvalid
 
 
-class State(StrEnum):
+class HealthState(StrEnum):
     """The states of a metric, and of the whole."""
 
     #: As it should be.
@@ -24,7 +24,7 @@ class State(StrEnum):
     @property
     def rank(self) -> int:
         """0, 1 or 2: the higher, the worse."""
-        return list(State).index(self)
+        return list(HealthState).index(self)
 
 
 class Metric(StrEnum):
@@ -180,7 +180,7 @@ class Figure:
     #: What it was judged by: the count, the most of one agent, or an age in seconds.
     judged: float
     limit: Limit
-    state: State
+    state: HealthState
 
     @property
     def title(self) -> str:
@@ -190,14 +190,14 @@ class Figure:
     @property
     def remedy(self) -> str:
         """The remedy to show; empty while the state is ok."""
-        return "" if self.state is State.OK else WATCHES[self.metric].remedy
+        return "" if self.state is HealthState.OK else WATCHES[self.metric].remedy
 
 
-def judge(value: float, limit: Limit) -> State:
+def judge(value: float, limit: Limit) -> HealthState:
     """Return the state of a value by its limits; one that is no number is critical."""
     if value >= limit.critical or math.isnan(value):
-        return State.CRITICAL
-    return State.WARN if value >= limit.warn else State.OK
+        return HealthState.CRITICAL
+    return HealthState.WARN if value >= limit.warn else HealthState.OK
 
 
 def figure(
@@ -212,14 +212,14 @@ def figure(
 
 def judge_job(
     *, period_s: float, since_success_s: float | None, since_first_s: float, failed: int = 0
-) -> State:
+) -> HealthState:
     """Return the state of a job that should run every `period_s`: by its last success, or, without one, since it was expected.
 
     A run of which some steps `failed` is a person's matter too, however recent.
     """
     since = since_first_s if since_success_s is None else since_success_s
     limit = Limit(warn=LATE_AFTER * period_s + START, critical=DEAD_AFTER * period_s + START)
-    return worst([judge(max(0.0, since), limit), State.WARN if failed else State.OK])
+    return worst([judge(max(0.0, since), limit), HealthState.WARN if failed else HealthState.OK])
 
 
 def parse_limits(text: str) -> dict[Metric, Limit]:
@@ -238,6 +238,6 @@ def parse_limits(text: str) -> dict[Metric, Limit]:
     return limits
 
 
-def worst(states: list[State]) -> State:
+def worst(states: list[HealthState]) -> HealthState:
     """Return the worst of states; none is as it should be."""
-    return max(states, key=lambda state: state.rank, default=State.OK)
+    return max(states, key=lambda state: state.rank, default=HealthState.OK)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 from arbor.memory.lexical import fold, term_of
 from arbor.memory.phrases import CLAUSE_ENDS, SENTENCE_ENDS, WordLists, read_word_lists, tokens_of
-from arbor.memory.retention import Retention
-from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType
+from arbor.memory.values import DEFAULT_IMPORTANCE, MemoryType, Retention
 
 #: What each factor adds to the importance of a memory that nobody has weighed.
 DECISION_ADDS = 0.2

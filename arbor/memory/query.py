@@ -11,7 +11,7 @@ from arbor.memory.timespan import TimeSpan, mentioned_span
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadQuery:
     """A query, understood: everything the scan and the ranker want to know of it."""
 
     #: The query's side of BM25; its product with a stored vector is from 0 to 1.
@@ -22,11 +22,11 @@ class Reading:
     span: TimeSpan | None
 
 
-def read_query(text: str, *, df: Mapping[int, int], documents: int, now: datetime) -> Reading:
+def read_query(text: str, *, df: Mapping[int, int], documents: int, now: datetime) -> ReadQuery:
     """Parse a query; `df` are the document frequencies of `lexical.looked_up`, `documents` the number of memories."""
     terms = query_terms(text)
     speakers = named_speakers(terms, df)
-    return Reading(
+    return ReadQuery(
         lexical=query_vector(terms, df, documents),
         speakers=speakers,
         span=mentioned_span(text, now=now),

@@ -1,4 +1,4 @@
-"""Values of memories: before they are stored, and after they are recalled."""
+"""Values of memories: before they are stored, and after they are recalled, and how long they are retained."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any
@@ -14,7 +14,6 @@ from uuid import UUID
 
 from arbor.errors import Invalid
 from arbor.memory.content import check_content, check_line, check_text
-from arbor.memory.retention import Retention
 
 #: Importance of a memory that nobody has weighed (the middle of 0 to 1).
 DEFAULT_IMPORTANCE = 0.5
@@ -22,11 +21,38 @@ DEFAULT_IMPORTANCE = 0.5
 DEFAULT_DECAY_RATE = 0.01
 #: Trust of a memory whose source is known; what comes from elsewhere is given less.
 DEFAULT_TRUST = 1.0
-
 #: Longest session, role and source of a memory, in characters.
 SESSION_LENGTH = 100
 ROLE_LENGTH = 100
 SOURCE_LENGTH = 200
+
+
+class Retention(StrEnum):
+    """The kinds of memories, as far as retention depends on them."""
+
+    #: Small talk, acknowledgments, what was said in passing.
+    ROUTINE = "routine"
+    #: A task was carried out.
+    TASK = "task"
+    #: Something was decided, approved, paid.
+    DECISION = "decision"
+    #: Something failed.
+    ERROR = "error"
+    #: Kept as long as it matters: it has no time of its own, but fades and counts for the quota.
+    LASTING = "lasting"
+    #: "Remember this": kept until a person says otherwise. No job of maintenance touches it.
+    PERMANENT = "permanent"
+
+
+#: Seed 001, "Automatic Expiration". Settings turn them; None is for ever.
+DEFAULT_TTL: dict[Retention, timedelta | None] = {
+    Retention.ROUTINE: timedelta(days=7),
+    Retention.TASK: timedelta(days=30),
+    Retention.DECISION: timedelta(days=90),
+    Retention.ERROR: timedelta(days=14),
+    Retention.LASTING: None,
+    Retention.PERMANENT: None,
+}
 
 
 class MemoryType(StrEnum):

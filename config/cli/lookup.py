@@ -16,19 +16,18 @@ from apps.selves.models import Belief, IdentityAspect
 from arbor.errors import NotFound
 from arbor.goals.values import GoalState, title_key
 from arbor.memory.concepts import concept_key, concept_name
-from arbor.memory.relations import NodeKind
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind
 from config.cli.output import SHORT
 from config.cli.tenancy import ChosenAgent, tenant_having
 
 _HINT = f"give an id, or its last {SHORT} characters"
 
-NODES: dict[NodeKind, type[Model]] = {
-    NodeKind.MEMORY: Memory,
-    NodeKind.CONCEPT: Concept,
-    NodeKind.BELIEF: Belief,
-    NodeKind.ASPECT: IdentityAspect,
-    NodeKind.GOAL: Goal,
+NODES: dict[GraphNodeKind, type[Model]] = {
+    GraphNodeKind.MEMORY: Memory,
+    GraphNodeKind.CONCEPT: Concept,
+    GraphNodeKind.BELIEF: Belief,
+    GraphNodeKind.ASPECT: IdentityAspect,
+    GraphNodeKind.GOAL: Goal,
 }
 
 
@@ -74,19 +73,19 @@ def find_memories(agent: ChosenAgent, texts: Sequence[str]) -> list[UUID]:
     return [find_id(agent, Memory, text) for text in texts]
 
 
-def find_node(agent: ChosenAgent, text: str) -> Node:
+def find_node(agent: ChosenAgent, text: str) -> GraphNode:
     """Return the memory, concept, belief, aspect or goal that a text names: ID, KIND:ID or concept:NAME.
 
     Raises NotFound; a text that names several is wrong usage.
     """
     kind, colon, rest = text.partition(":")
-    if colon and kind in NodeKind:
-        if kind == NodeKind.CONCEPT and (named := _concept(agent, rest)):
-            return Node(NodeKind.CONCEPT, named)
-        return Node(NodeKind(kind), find_id(agent, NODES[NodeKind(kind)], rest))
-    found = [Node(kind, row_id) for kind, model in NODES.items() for row_id in _ids(agent, model, text)]
+    if colon and kind in GraphNodeKind:
+        if kind == GraphNodeKind.CONCEPT and (named := _concept(agent, rest)):
+            return GraphNode(GraphNodeKind.CONCEPT, named)
+        return GraphNode(GraphNodeKind(kind), find_id(agent, NODES[GraphNodeKind(kind)], rest))
+    found = [GraphNode(kind, row_id) for kind, model in NODES.items() for row_id in _ids(agent, model, text)]
     if not found:
-        kinds = ", ".join(NodeKind)
+        kinds = ", ".join(GraphNodeKind)
         raise NotFound(f"{agent.name} has nothing with the id {text!r} among {kinds}")
     if len(found) > 1:
         several = ", ".join(f"{node.kind}:{node.id}" for node in found)

@@ -26,6 +26,7 @@ from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import ConfigurationInvalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from config.cli.tenancy import ChosenAgent, actor
 
@@ -172,4 +173,6 @@ def grown(agent: ChosenAgent) -> Grown:
 
 def ask(agent: ChosenAgent, question: str, *, limit: int = 3) -> list[Recalled]:
     """Return what the agent remembers about a question."""
-    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=question, limit=limit)
+    return recall(
+        tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=question, limit=limit)
+    )

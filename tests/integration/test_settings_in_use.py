@@ -24,6 +24,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import remember
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
+from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.plan import Depth
 from arbor.web.ports import ScriptedPages, SearchResult
@@ -109,12 +110,14 @@ def test_what_came_to_mind_fades_by_the_half_life(agent: Agent, settings: Any) -
     (memory_id,) = remember(
         tenant_id=agent.tenant_id, agent_id=agent.id, memories=[a_memory("The anchor is rusty.")]
     ).ids
-    recall(tenant_id=agent.tenant_id, agent_id=agent.id, text="anchor", counts=True)
+    recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text="anchor"), counts=True)
     later = datetime.now(UTC) + timedelta(hours=2)
 
     def activation(half_life: timedelta) -> float:
         settings.ARBOR_ACTIVATION_HALF_LIFE = half_life
-        found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text="anchor", now=later)
+        found = recall(
+            tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text="anchor", now=later)
+        )
         return next(memory for memory in found if memory.id == memory_id).terms.activation
 
     assert activation(timedelta(hours=1)) < activation(timedelta(hours=10))

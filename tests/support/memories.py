@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from apps.agents.models import Agent
-from apps.memories.services.store.remember import Remembered, remember
+from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.remember import remember
 from arbor.memory.values import NewMemory
 
 TALK = (

@@ -19,7 +19,7 @@ from apps.console.pictures.neighborhood import Neighbor, Star, draw_neighborhood
 from apps.memories.models import Activation, ClusterMember, Edge, Memory, MemoryConcept, Practice, Upkeep
 from apps.memories.services.store.appraisal import word_lists
 from arbor.memory.activation import level_after
-from arbor.memory.decay import days_between, decayed_importance, effective_importance, relevance
+from arbor.memory.forgetting import days_between, decayed_importance, effective_importance, relevance
 from arbor.memory.importance import Appraisal, appraise
 from arbor.memory.neighborhood import KEPT
 from arbor.memory.values import MemoryType

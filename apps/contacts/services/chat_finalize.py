@@ -16,7 +16,7 @@ from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_boundaries import match_boundaries
 from apps.contacts.services.chat_feeling import audit_boundary_matches, feel_turn
 from apps.contacts.services.chat_timer import resume_timer
-from apps.memories.services.store.remember import Embedded, embed_memories, store
+from apps.memories.services.store.remember import MemoryVectors, embed_memories, store
 from apps.memories.services.store.snippets import keep_code
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import human_of, thought_of_turn
@@ -41,7 +41,7 @@ class PreparedAnswer:
     crossings: Sequence[dict[str, Any]]
     #: The vectors of the person's turn and of the answer.
     memories: Sequence[NewMemory]
-    embedded: Embedded
+    embedded: MemoryVectors
     #: Parts of the model's text that are not in the answer.
     left_out: Sequence[str] = ()
 

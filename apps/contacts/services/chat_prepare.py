@@ -43,7 +43,7 @@ from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
-from arbor.memory.recall_request import QUERY_LENGTH
+from arbor.memory.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
@@ -88,9 +88,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     crossed = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
     relevant = recall(
         tenant_id=tenant_id,
-        agent_id=agent.id,
-        text=turn.content[:QUERY_LENGTH],
-        limit=RELEVANT_SHOWN,
+        request=RecallRequest(agent_id=agent.id, text=turn.content[:QUERY_LENGTH], limit=RELEVANT_SHOWN),
         counts=True,
     )
     with tenant_transaction(tenant_id):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from apps.heartbeats.actions.context import ActionContext
 from apps.memories.services.graph.relations import connect
+from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.evidence import note_evidence
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import NOTE_LENGTH
+from arbor.memory.relations import NOTE_LENGTH, GraphNodeKind, Relation
 
 
 def connect_things(context: ActionContext, decision: Decision) -> ActionResult:
@@ -22,7 +22,8 @@ def connect_things(context: ActionContext, decision: Decision) -> ActionResult:
         note=decision.reasoning[:NOTE_LENGTH],
         origin=context.source,
     )
-    memories = [end.id for end in (made.source, made.target) if end.kind is NodeKind.MEMORY]
+    update_trust_of_ends(agent_id=context.agent_id, ends=(made.source, made.target))
+    memories = [end.id for end in (made.source, made.target) if end.kind is GraphNodeKind.MEMORY]
     proposed = note_evidence(agent_id=context.agent_id, tie=made, source=context.source, now=context.now)
     summary = f"tied together as {made.relation}{f'; {proposed}' if proposed else ''}"
     return answer(decision, ActionOutcome.SUCCESS, summary, memories)

@@ -8,9 +8,9 @@ from typing import Any
 from uuid import UUID
 
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
-from apps.memories.services.clusters import cluster_naming
+from apps.memories.services.clusters import clusters
 from apps.memories.services.clusters.clusters import cluster_members
-from apps.memories.services.graph.nodes import id_of
+from apps.memories.services.graph.relations import id_of
 from apps.memories.services.graph.traversal import find_connected
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
@@ -22,8 +22,7 @@ from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.steps.making import vectors_of
-from arbor.memory.relations import NodeKind
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.values import Standing
 
@@ -53,7 +52,7 @@ def _view_memory(context: ActionContext, decision: Decision) -> ActionResult:
         f"importance {memory['importance']:.2f}, trust {memory['trust']:.2f}"
         + (f", from {', '.join(sources)}" if sources else ""),
         memory["content"][:SHOWN_LENGTH],
-        *_neighbor_lines(context, Node(NodeKind.MEMORY, memory_id)),
+        *_neighbor_lines(context, GraphNode(GraphNodeKind.MEMORY, memory_id)),
     ]
     return _shown(decision, lines, memory["content"], [memory_id])
 
@@ -63,13 +62,13 @@ def _view_belief(context: ActionContext, decision: Decision) -> ActionResult:
     lines = [
         f"belief {belief.id}, {belief.category}, {belief.confidence:.0%} sure, {belief.status}",
         belief.statement,
-        *_neighbor_lines(context, Node(NodeKind.BELIEF, belief.id)),
+        *_neighbor_lines(context, GraphNode(GraphNodeKind.BELIEF, belief.id)),
     ]
     return _shown(decision, lines, belief.statement)
 
 
 def _view_cluster(context: ActionContext, decision: Decision) -> ActionResult:
-    cluster_id, name = cluster_naming.find_cluster(agent_id=context.agent_id, named=decision.params["id"])
+    cluster_id, name = clusters.find_cluster(agent_id=context.agent_id, named=decision.params["id"])
     members = cluster_members(cluster_id=cluster_id, limit=SHOWN_AROUND)
     lines = [
         f"theme {cluster_id}: {name}",
@@ -164,17 +163,17 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
 
 def _judge_cluster(context: ActionContext, decision: Decision) -> ActionResult:
     params, reason = decision.params, decision.params["reason"]
-    cluster = cluster_naming.find_cluster(agent_id=context.agent_id, named=params["id"])
+    cluster = clusters.find_cluster(agent_id=context.agent_id, named=params["id"])
     match Judgement(params["verdict"]):
         case Judgement.REVISE:
             name = str(params["content"])
-            cluster_naming.rename(
-                agent_id=context.agent_id, theme=cluster, name=name, reason=reason, actor=_actor(context)
+            clusters.rename(
+                agent_id=context.agent_id, cluster=cluster, name=name, reason=reason, actor=_actor(context)
             )
             return _done(decision, f"the theme {cluster[1]!r} is called {name!r} now")
         case Judgement.DOUBT:
-            cluster_naming.put_in_order(
-                agent_id=context.agent_id, theme=cluster, reason=reason, actor=_actor(context)
+            clusters.mark_for_reclustering(
+                agent_id=context.agent_id, cluster=cluster, reason=reason, actor=_actor(context)
             )
             return _done(decision, f"the theme {cluster[1]!r} will be put in order")
         case _:
@@ -203,7 +202,7 @@ def _actor(context: ActionContext) -> str:
     return f"agent:{context.situation.public_id}"
 
 
-def _neighbor_lines(context: ActionContext, node: Node) -> list[str]:
+def _neighbor_lines(context: ActionContext, node: GraphNode) -> list[str]:
     """Describe the nodes connected with this one, one line each."""
     found = find_connected(agent_id=context.agent_id, node=node, hops=1).found[:SHOWN_AROUND]
     return [

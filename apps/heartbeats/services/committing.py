@@ -23,7 +23,7 @@ from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.memories.services.recall.activation import note_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
-from apps.memories.services.store.provenance import Tie, draw_ties
+from apps.memories.services.store.provenance import ProvenanceTie, draw_ties
 from apps.memories.services.store.snippets import keep_code
 from apps.selves.models import Experience
 from apps.tenants.packing import unpack_text
@@ -124,7 +124,7 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
         if beat.memory_id is not None:
             pairs += [(learned, beat.memory_id, Relation.LEARNED_FROM) for learned in effect_set.learned]
         ties += [
-            Tie(
+            ProvenanceTie(
                 agent_id=beat.agent_id,
                 source_id=made,
                 target_id=source,

@@ -28,7 +28,7 @@ from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.buffer import BufferSearch, search_buffers
 from apps.memories.services.store.placement import ToRemember
 from apps.memories.services.store.provenance import require_memories
-from apps.memories.services.store.writer import MemoryWriter
+from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services import proposals
 from apps.selves.services.peers import note_meetings
 from apps.selves.services.promotion import look_for_proposals

@@ -9,7 +9,8 @@ from uuid import UUID
 from apps.contacts.services.limits import PUBLISHED_SEEN
 from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
 from apps.heartbeats.services.recent_activity import RECENT_ACTIVITY, recent_activity_values
-from apps.memories.services.recall.activation import THEMES, cluster_values
+from apps.memories.services.recall import queries
+from apps.memories.services.recall.activation import cluster_values
 from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
@@ -61,7 +62,7 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.
         SELECT number, mode, narrative, actions, emotional_valence FROM heartbeats_heartbeat
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'done' ORDER BY started_at DESC LIMIT 1
     ) beat) AS last_beat,
-    (SELECT coalesce(json_agg(theme), '[]') FROM ({THEMES}) theme) AS themes
+    (SELECT coalesce(json_agg(theme), '[]') FROM ({queries.ACTIVE_CLUSTERS}) theme) AS themes
 FROM agents_agent a
 JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 JOIN tenants_tenant t ON t.id = a.tenant_id

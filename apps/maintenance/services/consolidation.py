@@ -21,9 +21,13 @@ from apps.calls.services.maintenance_calls import (
 )
 from apps.calls.services.usage import day_of
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
-from apps.memories.services.graph.extraction import extract_by_rule
 from apps.memories.services.jobs.episodes import close_episodes
-from apps.memories.services.jobs.maintenance_flags import MaintenanceFlag, agents_with, waiting_memories
+from apps.memories.services.jobs.maintenance_flags import (
+    MaintenanceFlag,
+    agents_with,
+    extract_by_rule,
+    waiting_memories,
+)
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.jobs.summaries import (
     Summary,
@@ -33,7 +37,7 @@ from apps.memories.services.jobs.summaries import (
     store_summaries,
     unsummarized_episodes,
 )
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.memory.maintenance_calls import Excerpt, left_out_of_prompt, maintenance_request

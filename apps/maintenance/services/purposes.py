@@ -8,21 +8,22 @@ from typing import Any
 from uuid import UUID
 
 from apps.contacts.services.chat_finalize import prepare_answer, store_answer, store_silence
-from apps.memories.services.graph.extraction import extract_left_out, store_concepts
 from apps.memories.services.jobs.maintenance_flags import (
     MAX_TRIES,
     MaintenanceFlag,
     end_waiting,
+    extract_left_out,
     note_left_out,
+    store_concepts,
+    store_weights,
 )
 from apps.memories.services.jobs.summaries import (
-    Embedded,
     Summary,
+    SummaryVectors,
     embed_summaries,
     note_failed_summary,
     store_summaries,
 )
-from apps.memories.services.store.model_appraisal import store_weights
 from arbor.contacts.chat_reply import read_chat_reply
 from arbor.memory.maintenance_replies import Answers, read_concepts, read_scores, read_summary
 from arbor.models.ports import CallPurpose
@@ -55,11 +56,13 @@ def _memories(subject: Subject) -> list[UUID]:
     return [UUID(memory_id) for memory_id in subject["memories"]]
 
 
-def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, Embedded]:
+def _summary_prepared(tenant_id: UUID, agent_id: UUID, text: str) -> tuple[str, SummaryVectors]:
     return text, embed_summaries(tenant_id, agent_id, [text])
 
 
-def _apply_summary(agent_id: UUID, subject: Subject, made: tuple[str, Embedded], by: str) -> Sequence[str]:
+def _apply_summary(
+    agent_id: UUID, subject: Subject, made: tuple[str, SummaryVectors], by: str
+) -> Sequence[str]:
     text, embedded = made
     summary = Summary(episode_id=UUID(subject["episode"]), size=subject["size"], text=text, by=by)
     if not store_summaries(agent_id, [summary], embedded):

@@ -1,4 +1,4 @@
-"""Buffer items: things that an agent keeps for a while without a decision to remember them."""
+"""Buffer items, which an agent has for a while, and code snippets: what stays beside its memories."""
 
 from __future__ import annotations
 
@@ -65,3 +65,30 @@ class BufferItem(TenantModel):
 
     def __str__(self) -> str:
         return self.content[:80]
+
+
+class CodeSnippet(TenantModel):
+    """A code snippet from a conversation or a message."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="code")
+    #: As its fence names it; empty when it does not.
+    language = models.CharField(max_length=40, blank=True)
+    #: What it is about: the words around it.
+    title = models.CharField(max_length=300, blank=True)
+    code = models.TextField()
+    #: SHA-256 of the code: an agent keeps it once.
+    code_hash = models.BinaryField(max_length=32)
+    #: `chat:ID`, `heartbeat:ID`.
+    source = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "code snippet"
+        ordering = ["-created_at"]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "code_hash"], name="memories_code_once")
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.code[:60]

@@ -1,14 +1,15 @@
-"""The knowledge graph: typed, directed relations between what an agent remembers, thinks, believes and wants."""
+"""The knowledge graph: typed relations between what an agent remembers, thinks, believes and wants, and its concepts."""
 
 from __future__ import annotations
 
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.tenants.fields import TenantForeignKey
+from apps.memories.models.memory import Memory
+from apps.tenants.fields import OnDelete, TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.memory.relations import NodeKind
+from arbor.memory.relations import GraphNodeKind
 
 
 class Edge(TenantModel):
@@ -16,9 +17,9 @@ class Edge(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="edges")
-    source_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in NodeKind])
+    source_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in GraphNodeKind])
     source_id = models.UUIDField()
-    target_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in NodeKind])
+    target_kind = models.CharField(max_length=8, choices=[(k.value, k.value) for k in GraphNodeKind])
     target_id = models.UUIDField()
     #: `arbor.memory.relations.Relation`.
     relation = models.CharField(max_length=24)
@@ -47,3 +48,56 @@ class Edge(TenantModel):
 
     def __str__(self) -> str:
         return self.relation
+
+
+class Concept(TenantModel):
+    """An abstract idea of one agent, with the broader ones above it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="concepts")
+    name = models.CharField(max_length=100)
+    #: The name as it is compared: case folded, white space folded (`arbor.memory.concepts.concept_key`).
+    key = models.CharField(max_length=100)
+    description = models.TextField(blank=True)
+    parent = TenantForeignKey(
+        "self", null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="children"
+    )
+    #: Ids of all broader concepts, the broadest first: the hierarchy, flattened, so that no walk is needed.
+    ancestors = models.JSONField(default=list)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "key"], name="memories_concept_once"),
+            models.CheckConstraint(
+                condition=models.Q(parent__isnull=True) | ~models.Q(parent=models.F("id")),
+                name="memories_concept_not_own_parent",
+            ),
+        ]
+        indexes = [models.Index(fields=["tenant", "parent"], name="memories_concept_by_parent")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class MemoryConcept(TenantModel):
+    """A memory is a case of a concept."""
+
+    pk = models.CompositePrimaryKey("tenant_id", "concept_id", "memory_id")
+    concept = TenantForeignKey(Concept, related_name="memories")
+    memory = TenantForeignKey(Memory, related_name="concepts")
+    #: From 0 to 1.
+    strength = models.FloatField(default=1.0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(strength__gte=0) & models.Q(strength__lte=1),
+                name="memories_memoryconcept_strength",
+            )
+        ]
+        indexes = [models.Index(fields=["tenant", "memory"], name="memories_concept_by_memory")]
+
+    def __str__(self) -> str:
+        return f"{self.strength:.2f}"

@@ -1,4 +1,7 @@
-"""Memories. The memory row stays cold: changes by recalls are in `MemoryAccess`."""
+"""Memories, and the tables beside them: its use, its practice, its neighborhood, its activation.
+
+The memory's row stays cold: whatever changes often has a row of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,7 @@ from apps.tenants.fields import OnDelete, TenantForeignKey, TenantOneToOne
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
 from arbor.memory.lexical import LEXICAL_DIMENSIONS
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
 
 class Memory(TenantModel):
@@ -28,7 +30,7 @@ class Memory(TenantModel):
     #: SHA-256 of the normalised content.
     content_hash = models.BinaryField(max_length=32)
     importance = models.FloatField(default=0.5)
-    #: Per day, in `arbor.memory.decay.relevance`.
+    #: Per day, in `arbor.memory.forgetting.relevance`.
     decay_rate = models.FloatField(default=0.01)
     trust = models.FloatField(default=1.0)
     emotional_valence = models.FloatField(default=0.0)
@@ -42,7 +44,7 @@ class Memory(TenantModel):
     source = models.CharField(max_length=200, blank=True)
     #: What its type has beside the text: `arbor.memory.details`.
     detail = models.JSONField(default=dict)
-    #: How long it is kept, and why (`arbor.memory.retention`).
+    #: How long it is kept, and why (`arbor.memory.values`).
     retention = models.CharField(
         max_length=9, choices=[(r.value, r.value) for r in Retention], default=Retention.LASTING
     )
@@ -182,3 +184,56 @@ class EmbeddingCacheEntry(TenantModel):
 
     def __str__(self) -> str:
         return self.model
+
+
+class Upkeep(TenantModel):
+    """A memory's precomputed neighborhood and its maintenance flags: written here, so that the memory's row stays cold."""
+
+    memory = TenantOneToOne(Memory, primary_key=True, related_name="upkeep")
+    agent = TenantForeignKey(Agent, related_name="+")
+    #: {memory id: weight}, the 20 closest; weights from 0 to 1.8.
+    neighbors = models.JSONField(null=True)
+    computed_at = models.DateTimeField(null=True)
+    #: The neighborhood is missing, or something it was computed from has changed.
+    stale = models.BooleanField(default=True)
+    #: Not yet assigned to clusters.
+    unclustered = models.BooleanField(default=True)
+    #: Concepts not yet taken from it.
+    unextracted = models.BooleanField(default=True)
+    #: Waits for a model's view of its importance; only where one is configured.
+    unweighed = models.BooleanField(default=False)
+    #: Replies to maintenance calls about its concepts, and about its weight, that left it out; after some, the rule decides.
+    extract_tries = models.PositiveSmallIntegerField(db_default=0)
+    weigh_tries = models.PositiveSmallIntegerField(db_default=0)
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "memory in upkeep"
+        verbose_name_plural = "memories in upkeep"
+        indexes = [
+            models.Index(
+                fields=["tenant", "agent"],
+                name=f"memories_upkeep_{chore}",
+                condition=models.Q(**{chore: True}),
+            )
+            for chore in ("stale", "unclustered", "unextracted", "unweighed")
+        ]
+
+    def __str__(self) -> str:
+        return f"{len(self.neighbors or {})} neighbors"
+
+
+class Activation(TenantModel):
+    """The activation of a memory: a cache in an unlogged table, so a crash of the database clears it."""
+
+    memory = TenantOneToOne(Memory, primary_key=True, related_name="activation")
+    agent = TenantForeignKey(Agent, related_name="+")
+    #: From 0 to 1, at `at`; it fades from then on (`arbor.memory.activation`).
+    level = models.FloatField()
+    at = models.DateTimeField()
+
+    class Meta(TenantModel.Meta):
+        # Without `at`, so that an update of level and time writes no index; an agent's rows are few, and sorted when read.
+        indexes = [models.Index(fields=["tenant", "agent"], name="memories_activation_of_agent")]
+
+    def __str__(self) -> str:
+        return f"{self.level:.2f}"

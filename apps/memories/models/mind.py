@@ -1,4 +1,4 @@
-"""Minds: one row per agent with memories, with the model of their vectors and the times of the last maintenance."""
+"""Minds, one row per agent with memories, and the installation's records of embedders and maintenance jobs."""
 
 from __future__ import annotations
 
@@ -81,3 +81,32 @@ class EmbedderFault(models.Model):
 
     def __str__(self) -> str:
         return f"{self.embedding_model}: {self.error}"
+
+
+class JobRun(models.Model):
+    """The last run of one job. It belongs to the installation, and has counts only."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
+    ops_privileges: ClassVar[str] = "SELECT"
+
+    #: The task's name, as in `apps.queues.Task`.
+    name = models.CharField(max_length=100, primary_key=True)
+    #: It should run so often.
+    period_s = models.FloatField(default=0)
+    #: When it was first expected, when its last run ended, and the seconds that this took.
+    first_at = models.DateTimeField(db_default=Now())
+    ended_at = models.DateTimeField()
+    seconds = models.FloatField()
+    #: When it last ended without an error; empty: never.
+    succeeded_at = models.DateTimeField(null=True)
+    #: What it did, by its own count, and the steps that failed in it.
+    done = models.IntegerField(default=0)
+    failed = models.IntegerField(default=0)
+    #: The kind of error that ended it; empty: none did.
+    error = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        verbose_name = "job"
+
+    def __str__(self) -> str:
+        return self.name

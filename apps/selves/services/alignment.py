@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from apps.memories.models import Memory
 from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.statements import fetch
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.relations import Relation
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryType
 from arbor.selves.alignment import SIGNS, Influence, alignment
 
@@ -84,6 +84,16 @@ def colour(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
             Memory.objects.filter(id=fact.id).update(trust=now.trust, detail=now.to_json())
             changed += 1
     return changed
+
+
+def update_trust_of_ends(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
+    """Update the trust of a fact whose relation to a belief was made or deleted in the open transaction.
+
+    Whoever relates things of an agent calls this afterwards. Three statements for a pair with a belief, else none.
+    """
+    if all(end.kind is not GraphNodeKind.BELIEF for end in ends):
+        return 0
+    return colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is GraphNodeKind.MEMORY])
 
 
 def update_related_trust(*, agent_id: UUID, belief_id: UUID) -> int:

@@ -8,8 +8,7 @@ from uuid import UUID
 from apps.selves.models import Belief, BeliefEvidence
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import current_tenant
-from arbor.memory.relations import NodeKind
-from arbor.memory.traversal import Tie
+from arbor.memory.relations import GraphNodeKind, TraversedEdge
 from arbor.selves.alignment import SIGNS
 from arbor.selves.evidence import limited, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
@@ -19,17 +18,17 @@ from arbor.selves.values import Standing
 LEAST_MOVE = 0.01
 
 
-def note_evidence(*, agent_id: UUID, tie: Tie, source: str, now: datetime | None = None) -> str:
+def note_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: datetime | None = None) -> str:
     """Record a relation between a memory and a belief as evidence; return the proposed change in a few words.
 
     Empty for a relation that is no evidence. All evidence since the belief's last test counts and leads
     to one pending proposal, never to a change by itself. Seven statements, none for other relations.
     """
     ends = {tie.source.kind: tie.source.id, tie.target.kind: tie.target.id}
-    if tie.relation not in SIGNS or ends.keys() != {NodeKind.MEMORY, NodeKind.BELIEF}:
+    if tie.relation not in SIGNS or ends.keys() != {GraphNodeKind.MEMORY, GraphNodeKind.BELIEF}:
         return ""
     belief: Belief | None = (
-        Belief.objects.filter(agent_id=agent_id, id=ends[NodeKind.BELIEF])
+        Belief.objects.filter(agent_id=agent_id, id=ends[GraphNodeKind.BELIEF])
         .exclude(status=Standing.DROPPED)
         .first()
     )
@@ -38,7 +37,7 @@ def note_evidence(*, agent_id: UUID, tie: Tie, source: str, now: datetime | None
     BeliefEvidence.objects.update_or_create(
         tenant_id=current_tenant(),
         belief_id=belief.id,
-        memory_id=ends[NodeKind.MEMORY],
+        memory_id=ends[GraphNodeKind.MEMORY],
         defaults={
             "supports": SIGNS[tie.relation] > 0,
             "strength": tie.weight,

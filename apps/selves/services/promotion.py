@@ -32,7 +32,7 @@ MOST_PRECONSCIOUS = 3
 #: The source of these proposals.
 SOURCE = "consolidation"
 
-# Relevance fades as in `arbor.memory.decay`; evidence is a source of its own, or a relation to what supports it.
+# Relevance fades as in `arbor.memory.forgetting`; evidence is a source of its own, or a relation to what supports it.
 _CANDIDATES = """
 SELECT
     (SELECT coalesce(json_agg(memory), '[]') FROM (

@@ -15,10 +15,9 @@ from arbor.heartbeat.memory_sources import learned
 from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.state import Beat
-from arbor.memory.filters import RecallFilter
 from arbor.memory.importance import appraise, at_least
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.recall_request import RecallFilter
+from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.values import replace
 
 #: Above the importance of notes.

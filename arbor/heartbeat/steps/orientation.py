@@ -10,8 +10,7 @@ from arbor.heartbeat.focus import focus_text, mode_of
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.situation import BufferItemView, MemoryView
 from arbor.heartbeat.state import Beat, Focus
-from arbor.memory.filters import EVERYTHING
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall_request import EVERYTHING, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace

@@ -27,8 +27,7 @@ from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.heartbeat.working_memory import after_heartbeat
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
 

@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.memory.candidates import Flags, Numbers, Places
-from arbor.memory.mind.lookup import IdLookup, TurnLookup
-from arbor.memory.mind.names import Names
-from arbor.memory.mind.postings import Postings
-from arbor.memory.mind.rows import NO_ROWS, Halves, MemoryRows, Vectors
+from arbor.memory.mind.lookup import IdLookup, Postings, TurnLookup
+from arbor.memory.mind.rows import NO_ROWS, Halves, MemoryRows, Names, Vectors
 
 #: One memory, but for its vector and its words; names are numbers of `Names`.
 ROW = np.dtype(

@@ -1,7 +1,8 @@
-"""The columns of memories from which a mind image is made or brought up to date."""
+"""The columns of memories from which a mind image is made, their names as numbers, and the snapshot that read them."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -11,8 +12,91 @@ import numpy.typing as npt
 
 from arbor.memory.candidates import Flags, Numbers, Places
 
+#: The number of the empty name: no session, no role.
+UNNAMED = 0
+
+
 type Halves = npt.NDArray[np.uint64]
 type Vectors = npt.NDArray[np.float32]
+#: Columns with one value for each memory.
+_PLAIN = (
+    "ids",
+    "active",
+    "position",
+    "occurred",
+    "expires",
+    "importance",
+    "decay_rate",
+    "trust",
+    "valence",
+    "asks",
+    "episode",
+    "embedded",
+    "term_counts",
+)
+#: Later than every moment.
+NEVER = int(np.iinfo(np.int64).max)
+
+
+class Names:
+    """Texts by number and numbers by text; numbers never change."""
+
+    def __init__(self, texts: Sequence[str] = ("",)) -> None:
+        self._texts = list(texts)
+        self._numbers = {text: number for number, text in enumerate(self._texts)}
+
+    def copy(self) -> Names:
+        """Return names to which others can be added."""
+        return Names(self._texts)
+
+    def numbers_of(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of each text, a new one for a new text."""
+        for text in dict.fromkeys(texts):
+            if text not in self._numbers:
+                self._numbers[text] = len(self._texts)
+                self._texts.append(text)
+        return list(map(self._numbers.__getitem__, texts))
+
+    def number_of(self, text: str) -> int | None:
+        """Return the number of a text; None for one that does not occur."""
+        return self._numbers.get(text)
+
+    def texts_of(self, numbers: Sequence[int]) -> list[str]:
+        """Return the text of each number."""
+        return list(map(self._texts.__getitem__, numbers))
+
+    @property
+    def nbytes(self) -> int:
+        """Roughly its size."""
+        return sum(map(sys.getsizeof, self._texts)) + 100 * len(self._texts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A snapshot by the numbers of transactions, as PostgreSQL's `pg_snapshot` has it."""
+
+    #: Every transaction below had ended; none from `until` on had.
+    since: int
+    until: int
+    #: Those between the two that had not ended.
+    running: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str, *, own: int | None) -> Self:
+        """Read `since:until:running,running`. `own` is the reader's own transaction, which had not ended either."""
+        since, until, running = text.split(":")
+        numbers = {int(number) for number in running.split(",") if number}
+        if own is not None:
+            numbers.add(own)
+        return cls(
+            since=min(int(since), *numbers) if numbers else int(since),
+            until=int(until),
+            running=tuple(sorted(numbers)),
+        )
+
+    def saw(self, revision: int) -> bool:
+        """Return whether the writes of a transaction were visible, if it was not rolled back."""
+        return revision < self.since or (revision < self.until and revision not in self.running)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +151,6 @@ class MemoryRows:
             weights=self.weights[terms],
             **{name: getattr(self, name)[places] for name in _PLAIN},
         )
-
-
-#: Columns with one value for each memory.
-_PLAIN = (
-    "ids",
-    "active",
-    "position",
-    "occurred",
-    "expires",
-    "importance",
-    "decay_rate",
-    "trust",
-    "valence",
-    "asks",
-    "episode",
-    "embedded",
-    "term_counts",
-)
-#: Later than every moment.
-NEVER = int(np.iinfo(np.int64).max)
 
 
 def _no_rows() -> MemoryRows:

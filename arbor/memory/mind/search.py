@@ -37,21 +37,20 @@ from arbor.memory.fusion import (
 )
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.lookup import turn_keys
-from arbor.memory.mind.names import UNNAMED
 from arbor.memory.mind.row_filter import passing_rows
-from arbor.memory.mind.rows import Halves
-from arbor.memory.query import Reading
+from arbor.memory.mind.rows import UNNAMED, Halves
+from arbor.memory.query import ReadQuery
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import Weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class MindSearch:
     """One request, put to one image."""
 
     image: MindImage
     request: RecallRequest
-    reading: Reading
+    reading: ReadQuery
     #: The query's side of BM25 as it is stored, in single precision.
     lexical: dict[int, float]
     #: The query's vector in half precision, as the stored ones are; None: words alone decide.
@@ -86,7 +85,7 @@ class Ties:
     share: Numbers
 
 
-def choose(search: Search) -> Choice:
+def choose(search: MindSearch) -> Choice:
     """Return the nearest by meaning, the best by words, and the best of the time that is spoken of."""
     image = search.image
     kept = max(SEEDS, search.request.limit)
@@ -115,7 +114,7 @@ def choose(search: Search) -> Choice:
     )
 
 
-def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
+def complete(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Candidates, Links]:
     """Return the rows of all candidates, the candidates without their uses, and the associations between them."""
     rows = _with_company(search, choice, choice.chosen, ties)
     if len(rows) < min(search.request.limit, search.documents):
@@ -126,7 +125,7 @@ def complete(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Candid
     return rows, _candidates(search, choice, rows), _links(search.image, rows, ties)
 
 
-def _with_company(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> Places:
+def _with_company(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties) -> Places:
     """Return the chosen rows with the turns beside them and with what they bring to mind."""
     together = chosen.copy()
     together[_beside(search, chosen.nonzero()[0], choice.passing)] = True
@@ -135,7 +134,7 @@ def _with_company(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> 
 
 
 def _by_meaning(
-    search: Search, passing: Flags | None, kept: int
+    search: MindSearch, passing: Flags | None, kept: int
 ) -> tuple[npt.NDArray[np.float32] | None, Places, Background]:
     """Return about how near each row is, the nearest rows, and what is usual."""
     nothing = np.empty(0, dtype=np.int64)
@@ -173,7 +172,7 @@ def _first(values: npt.NDArray[Any], rows: Places, count: int, image: MindImage)
 
 
 def _timely(
-    search: Search,
+    search: MindSearch,
     passing: Flags | None,
     words: npt.NDArray[np.float32],
     similarity: npt.NDArray[np.float32] | None,
@@ -199,13 +198,13 @@ def _timely(
     return _first(worst + np.nan_to_num(scale * away, nan=0.0), rows, SPAN_SEEDS, image)
 
 
-def _recent(search: Search, passing: Flags | None) -> Places:
+def _recent(search: MindSearch, passing: Flags | None) -> Places:
     rows = np.arange(len(search.image)) if passing is None else np.flatnonzero(passing)
     return _first(-search.image.occurred[rows], rows, search.request.limit, search.image)
 
 
 def _lenders(
-    search: Search, rows: Places, words: npt.NDArray[np.float32], meaning: Numbers
+    search: MindSearch, rows: Places, words: npt.NDArray[np.float32], meaning: Numbers
 ) -> tuple[Places, Numbers]:
     """Return those of the chosen rows that fit best, and their fits."""
     fit = search.weights.words * words[rows].astype(np.float64) + search.weights.meaning * meaning
@@ -214,13 +213,13 @@ def _lenders(
     return lenders, fit[rows.searchsorted(lenders)]
 
 
-def _similarities(search: Search, rows: Places) -> Numbers:
+def _similarities(search: MindSearch, rows: Places) -> Numbers:
     if search.vector is None:
         return np.full(len(rows), np.nan)
     return search.image.exact_similarities(rows, search.vector)
 
 
-def _reminded(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> Places:
+def _reminded(search: MindSearch, choice: Choice, chosen: Flags, ties: Ties) -> Places:
     """Return the rows that were not chosen and to which any one neighborhood contributes most."""
     if not len(ties.share):
         return np.empty(0, dtype=np.int64)
@@ -237,7 +236,7 @@ def _reminded(search: Search, choice: Choice, chosen: Flags, ties: Ties) -> Plac
     return _first(-np.array(list(worth.values())), reminded, REMINDED, image)
 
 
-def _beside(search: Search, rows: Places, passing: Flags | None) -> Places:
+def _beside(search: MindSearch, rows: Places, passing: Flags | None) -> Places:
     """Return the turns within REACH of these rows in their sessions."""
     found = search.image.rows[rows]
     within = found["session"] != UNNAMED
@@ -246,7 +245,7 @@ def _beside(search: Search, rows: Places, passing: Flags | None) -> Places:
     return search.image.turns.rows_beside(keys, reach=REACH, most=MOST_BESIDE, among=among)
 
 
-def _candidates(search: Search, choice: Choice, rows: Places) -> Candidates:
+def _candidates(search: MindSearch, choice: Choice, rows: Places) -> Candidates:
     found = search.image.rows[rows]
     similarity = choice.similarity[rows]
     if search.vector is not None and len(beside := (~choice.chosen[rows]).nonzero()[0]):

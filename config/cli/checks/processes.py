@@ -14,7 +14,7 @@ from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
 from apps.web import web_missing
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.health import State
+from arbor.memory.health import HealthState
 from config.cli.checks.finding import Finding, fail, ok, warn
 
 _BROKER_WITHIN_S = 1
@@ -51,7 +51,7 @@ def check_maintenance() -> Finding:
     state, what, remedy = health.findings[0]
     others = len(health.findings) - 1
     detail = f"{what}; {others} more in `arbor status`" if others else what
-    report = fail if state is State.CRITICAL else warn
+    report = fail if state is HealthState.CRITICAL else warn
     return report("maintenance", detail, remedy)
 
 

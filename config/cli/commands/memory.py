@@ -10,8 +10,7 @@ from arbor.memory.activation import MOST_KEPT
 from arbor.memory.buffer import LASTS
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.recall_request import MAX_LIMIT
-from arbor.memory.relations import Relation
-from arbor.memory.traversal import MAX_HOPS
+from arbor.memory.relations import MAX_HOPS, Relation
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
 from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command

@@ -12,8 +12,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import BufferItem
 from apps.memories.services.recall.search import embed_asked
-from apps.memories.services.retention.buffer import hold, search_buffer
-from apps.memories.services.retention.promotion import promote
+from apps.memories.services.retention.buffer import BufferSearch, hold, promote, search_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.memory.buffer import NewBufferItem
@@ -77,7 +76,7 @@ def _found(agent: ChosenAgent, text: str, limit: int) -> Sequence[Any]:
         except EmbeddingFailed as error:
             log.warning("searched_by_words_alone", agent_id=str(agent.id), error=str(error))
     with tenant_transaction(agent.tenant_id):
-        return search_buffer(agent_id=agent.id, text=text, limit=limit, **asked)
+        return search_buffers([BufferSearch(agent_id=agent.id, text=text, limit=limit, **asked)])[0]
 
 
 @in_agent_transaction

@@ -16,8 +16,9 @@ from apps.memories.services.graph.concepts import (
     concepts_of,
     link_memory_to_concept,
     memories_of_concept,
+    merge_concepts,
+    set_parent,
 )
-from apps.memories.services.graph.ontology import merge_concepts, set_parent
 from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_memories
@@ -66,7 +67,7 @@ def place_concept(agent: ChosenAgent, *, concept: str, parent: str | None) -> Ou
 @in_agent_transaction
 def merge_into(agent: ChosenAgent, *, kept: str, gone: str) -> Output:
     """Merge the concept GONE into KEPT: its memories, edges and narrower concepts."""
-    merge_concepts(agent_id=agent.id, kept=kept, gone=gone)
+    merge_concepts(agent_id=agent.id, retained=kept, gone=gone)
     _note(agent, f"merged the concept {gone!r} into {kept!r}")
     return Output({"agent": agent.name, "kept": kept, "gone": gone}, people="Merged.")
 

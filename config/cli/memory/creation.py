@@ -10,6 +10,7 @@ import click
 
 from apps.memories.services.store.create import Creation, create_memories
 from apps.selves.models import Belief
+from apps.selves.services.alignment import colour
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.details import (
     Detail,
@@ -81,7 +82,11 @@ def add_memory(
         beliefs=beliefs,
     )
     stored = create_memories(
-        tenant_id=agent.tenant_id, agent_id=agent.id, creations=[creation], actor=actor()
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        creations=[creation],
+        actor=actor(),
+        update_trust=colour,
     )
     value = {"id": stored.ids[0], "agent": agent.name, "type": kind, "new": bool(stored.stored)}
     people = f"{agent.name} will remember it." if stored.stored else f"{agent.name} knew that already."

@@ -13,8 +13,14 @@ from apps.memories.services.graph.traversal import (
     find_path,
     find_supporting_evidence,
 )
-from arbor.memory.relations import Relation
-from arbor.memory.traversal import MAX_HOPS, MAX_NODES, Answer, Found, Tie
+from arbor.memory.relations import (
+    MAX_HOPS,
+    MAX_NODES,
+    Relation,
+    TraversalResult,
+    TraversedEdge,
+    TraversedNode,
+)
 from config.cli.kit import ExitCode, Output
 from config.cli.lookup import find_node
 from config.cli.output import cut, short, table
@@ -103,7 +109,7 @@ def show_contradictions(agent: ChosenAgent, *, node: str | None) -> Output:
     return Output(value, people=people if found.found else "Nothing contradicts anything.")
 
 
-def _found(agent: str, found: Answer[Found], nothing: str) -> Output:
+def _found(agent: str, found: TraversalResult[TraversedNode], nothing: str) -> Output:
     """Return the nodes found along ties."""
     people: Any = table(
         ("edges", "kind", "id", "text", "by"),
@@ -127,12 +133,12 @@ def _found(agent: str, found: Answer[Found], nothing: str) -> Output:
     return Output(value, people=people if found.found else nothing)
 
 
-def bounded_note(found: Answer[Any]) -> str | None:
+def bounded_note(found: TraversalResult[Any]) -> str | None:
     """Return the title of a truncated list."""
     return f"Bounded: the first {MAX_NODES:,}; there are more." if found.bounded else None
 
 
-def found_value(found: Found) -> dict[str, Any]:
+def found_value(found: TraversedNode) -> dict[str, Any]:
     """Return a found node with its path, as JSON."""
     return {
         "kind": found.kind,
@@ -143,7 +149,7 @@ def found_value(found: Found) -> dict[str, Any]:
     }
 
 
-def tie_value(tie: Tie) -> dict[str, Any]:
+def tie_value(tie: TraversedEdge) -> dict[str, Any]:
     """Return a tie as JSON."""
     return {
         "source": f"{tie.source.kind}:{tie.source.id}",
@@ -153,7 +159,7 @@ def tie_value(tie: Tie) -> dict[str, Any]:
     }
 
 
-def tie_text(tie: Tie) -> str:
+def tie_text(tie: TraversedEdge) -> str:
     """Return a tie in words, safe to print."""
     relation = tie.relation.replace("_", " ")
     return escape(

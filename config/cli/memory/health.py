@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.markup import escape
 
 from apps.memories.services.jobs.health import read_health
-from arbor.memory.health import State
+from arbor.memory.health import HealthState
 from config.cli.kit import ExitCode, Output
 from config.cli.output import table
 
@@ -57,5 +57,5 @@ def show_health() -> Output:
         "",
         jobs if found.jobs else nothing,
     )
-    code = ExitCode.FAILED if found.state is State.CRITICAL else ExitCode.DONE
+    code = ExitCode.FAILED if found.state is HealthState.CRITICAL else ExitCode.DONE
     return Output(found.as_json(), people=people, code=code)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from apps.memories.services.store.create import teach_agent
 from apps.memories.services.store.ingest import OnProgress, ingest
-from apps.memories.services.store.teaching import teach_agent
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit import ExitCode, Output

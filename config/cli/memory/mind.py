@@ -9,11 +9,10 @@ from rich.markup import escape
 from apps.agents.models import AgentState
 from apps.heartbeats.services.thoughts import thoughts_of
 from apps.heartbeats.services.working_memory import RebuiltWorkingMemory, rebuild_working_memory
-from apps.memories.services.graph.nodes import labels_of
+from apps.memories.services.graph.relations import labels_of
 from apps.memories.services.recall.activation import activated_clusters, activated_memories
 from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.memory.relations import NodeKind
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind
 from config.cli.columns import OutputColumn, listing
 from config.cli.kit import Output
 from config.cli.output import ago, cut, short, table
@@ -90,9 +89,9 @@ def _rebuilt(made: RebuiltWorkingMemory, dry_run: bool) -> Any:
 def show_active(agent: ChosenAgent, *, limit: int) -> Output:
     """Show the memories and themes that recent recalls activated. Activation fades by itself."""
     present = activated_memories(agent_id=agent.id, limit=limit)
-    texts = labels_of(agent.id, [memory.id for memory in present], [NodeKind.MEMORY])
+    texts = labels_of(agent.id, [memory.id for memory in present], [GraphNodeKind.MEMORY])
     themes = activated_clusters(agent_id=agent.id)
-    memories = [(memory, texts.get(Node(NodeKind.MEMORY, memory.id), "")) for memory in present]
+    memories = [(memory, texts.get(GraphNode(GraphNodeKind.MEMORY, memory.id), "")) for memory in present]
     value = {
         "agent": agent.name,
         "memories": [

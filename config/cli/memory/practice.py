@@ -7,8 +7,7 @@ import click
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Memory
-from apps.memories.services.store.practice import record_outcome
-from apps.memories.services.store.provenance import add_source
+from apps.memories.services.store.provenance import add_source, record_outcome
 from arbor.memory.trust import Source
 from config.cli.kit import Output
 from config.cli.lookup import find_id

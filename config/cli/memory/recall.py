@@ -15,7 +15,7 @@ from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, rec
 from apps.memories.services.recall.partial_recall import partial_recall_about
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.filters import EVERYTHING, RecallFilter
+from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType
 from config.cli.kit import Output
 from config.cli.lookup import find_concept, find_episode
@@ -36,7 +36,10 @@ def recall_memories(
                 "--episodes recalls whole episodes: leave out what narrows single memories"
             )
         return _recalled_episodes(agent, query, limit)
-    found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=limit, only=only)
+    found = recall(
+        tenant_id=agent.tenant_id,
+        request=RecallRequest(agent_id=agent.id, text=query, limit=limit, only=only),
+    )
     themes = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
     value = {
         "agent": agent.name,

@@ -18,8 +18,7 @@ from rich.progress import (
 )
 
 from apps.memories.services.embedding.minds import checked, installation_model
-from apps.memories.services.embedding.model_switch import ModelSwitch
-from apps.memories.services.embedding.reembed import Move, OnProgress, Reembedding, find_moves
+from apps.memories.services.embedding.reembed import ModelSwitch, Move, OnProgress, Reembedding, find_moves
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
 from config.cli.kit import Output

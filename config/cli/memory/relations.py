@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.graph.relations import relate, unrelate
+from apps.memories.services.graph.relations import NewRelation, relate, unrelate
+from apps.selves.services.alignment import update_trust_of_ends
 from arbor.memory.relations import Relation
 from config.cli.kit import Output
 from config.cli.lookup import find_node
@@ -17,8 +18,7 @@ def relate_nodes(
     agent: ChosenAgent, *, source: str, relation: str, target: str, weight: float, note: str
 ) -> Output:
     """Relate two nodes; each is ID, KIND:ID or concept:NAME."""
-    tie = relate(
-        agent_id=agent.id,
+    new = NewRelation(
         source=find_node(agent, source),
         target=find_node(agent, target),
         relation=Relation(relation),
@@ -26,6 +26,8 @@ def relate_nodes(
         note=note,
         origin=actor(),
     )
+    tie = relate(agent_id=agent.id, new=new)
+    update_trust_of_ends(agent_id=agent.id, ends=new.ends)
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor(),
@@ -46,6 +48,7 @@ def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: st
         target=ends[1],
         relation=Relation(relation) if relation else None,
     )
+    update_trust_of_ends(agent_id=agent.id, ends=ends)
     if taken:
         record(
             action=AuditAction.OPERATOR_ACT,

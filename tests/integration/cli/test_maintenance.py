@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.runs import note_run
+from apps.memories.services.jobs.rounds import note_run
 from tests.integration.cli.conftest import Arbor
 
 LATE = "the job arbor.decay.fade_memories has not succeeded for 2 h"

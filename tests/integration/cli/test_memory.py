@@ -9,7 +9,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Edge, Memory, MemoryAccess
-from apps.memories.services.store import teaching as teach
+from apps.memories.services.store import create as teach
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import Invalid

@@ -72,7 +72,7 @@ def test_ctrl_c_is_safe(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr(reembed, "take_over", interrupted)
+        broken.setattr(reembed, "switch_model", interrupted)
         assert remembering("memory", "reembed", "--dimension", "64").code == 130
     found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert "cook" in found.out

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.runs import note_run
+from apps.memories.services.jobs.rounds import note_run
 from apps.tenants.models import Role, User
 from apps.tenants.services import add_member
 from tests.factories.users import UserFactory

@@ -13,7 +13,7 @@ from apps.audit.services import across_tenants
 from apps.console.navigation import sidebar
 from apps.tenants.scope import tenant_transaction
 from arbor.ids import uuid7
-from arbor.memory.relations import NodeKind
+from arbor.memory.relations import GraphNodeKind
 from tests.factories.goals import GoalFactory, GoalMemoryLinkFactory
 from tests.factories.heartbeats import ExternalCallFactory, HeartbeatFactory, PerceptFactory
 from tests.factories.memories import BufferItemFactory, EdgeFactory, EpisodeFactory, MemoryFactory
@@ -67,7 +67,7 @@ def test_relations_are_shown_by_what_they_tie_together_read_once_for_all(
             memory = MemoryFactory(content=f"The ferry stopped on day {number}.")
             goal = GoalFactory(agent=memory.agent, title=f"Explain day {number}")
             edge = EdgeFactory(
-                agent=memory.agent, source_id=memory.id, target_kind=NodeKind.GOAL, target_id=goal.id
+                agent=memory.agent, source_id=memory.id, target_kind=GraphNodeKind.GOAL, target_id=goal.id
             )
     assert asked() == few
     text = viewer.get(address).content.decode()

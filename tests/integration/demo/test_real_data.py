@@ -22,6 +22,7 @@ from apps.memories.services.store.ingest import ingest
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.conversation import ConversationFormat
+from arbor.memory.recall_request import RecallRequest
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = Path(os.environ.get("ARBOR_LOCOMO_DATA") or ROOT.parent / "shared/data/locomo_dev.json")
@@ -81,7 +82,10 @@ def test_an_agent_reads_a_real_dialog_beats_three_times_and_recalls_the_evidence
         evidence = evidence_of(question) & set(names.values())
         if question["category"] not in ANSWERABLE or not evidence:
             continue
-        results = recall(tenant_id=reader.tenant_id, agent_id=reader.id, text=question["question"], limit=10)
+        results = recall(
+            tenant_id=reader.tenant_id,
+            request=RecallRequest(agent_id=reader.id, text=question["question"], limit=10),
+        )
         found.append(len(evidence & {names.get(memory.id, "") for memory in results}) / len(evidence))
     assert len(found) > 100
     assert sum(found) / len(found) >= EXPECTED

@@ -9,7 +9,7 @@ from apps.fleet.contact import message_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
 from apps.memories.models import BufferItem, Memory
-from apps.memories.services.retention.promotion import tend_buffers
+from apps.memories.services.retention.buffer import promote_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from tests.integration.heartbeats.beater import Beater, Script
@@ -54,7 +54,7 @@ def test_what_the_agent_came_back_to_is_remembered(beater: Beater, agent: Agent)
     _tell(agent, SAID)
     for _ in range(4):
         beater.beat(REST)
-    assert tend_buffers().done == 1
+    assert promote_buffers().done == 1
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.get(content=SAID).role == "user"
     prompt = beater.beat(REST)
@@ -65,7 +65,7 @@ def test_what_the_agent_came_back_to_is_remembered(beater: Beater, agent: Agent)
 def test_who_says_remember_this_is_heard(beater: Beater, agent: Agent) -> None:
     _tell(agent, "Remember this: the gate code is 4711.")
     beater.beat(REST)
-    assert tend_buffers().done == 1
+    assert promote_buffers().done == 1
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.get(content__startswith="Remember this").importance == 1.0
 

@@ -12,12 +12,12 @@ from apps.memories.models import (
     Edge,
     Memory,
 )
-from apps.memories.services.graph.relations import relate
+from apps.memories.services.graph.relations import NewRelation, relate
+from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import last_of
@@ -122,11 +122,12 @@ def test_an_agent_that_repeats_itself_is_no_second_source_and_a_belief_colours_w
             belief=NewBelief(statement="Nothing shifts.", category=BeliefCategory.WORLD, confidence=0.5),
             actor="user:ann",
         )
-        relate(
-            agent_id=agent.id,
-            source=Node(NodeKind.MEMORY, fact.id),
-            target=Node(NodeKind.BELIEF, belief.id),
+        new = NewRelation(
+            source=GraphNode(GraphNodeKind.MEMORY, fact.id),
+            target=GraphNode(GraphNodeKind.BELIEF, belief.id),
             relation=Relation.CONTRADICTS,
         )
+        relate(agent_id=agent.id, new=new)
+        update_trust_of_ends(agent_id=agent.id, ends=new.ends)
         fact.refresh_from_db()
     assert fact.trust == pytest.approx(0.83 * 0.5)

@@ -15,7 +15,6 @@ from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.activation import FLOOR, level_after
 from arbor.memory.candidates import Candidate, Candidates, Links
-from arbor.memory.filters import EVERYTHING, RecallFilter
 from arbor.memory.fusion import (
     LENDERS,
     REACH,
@@ -24,11 +23,13 @@ from arbor.memory.fusion import (
     SPAN_SEEDS,
     Background,
     Ranked,
+    ScoreInputs,
     deviations,
     rank,
 )
 from arbor.memory.neighborhood import HIGHEST
-from arbor.memory.query import Reading, read_query
+from arbor.memory.query import ReadQuery, read_query
+from arbor.memory.recall_request import EVERYTHING, RecallFilter
 from arbor.memory.values import MemoryStatus
 from arbor.memory.weights import DEFAULT_WEIGHTS
 
@@ -81,13 +82,15 @@ def recall_slowly(
         if borrower in places
     ]
     return rank(
-        Candidates.of(chosen),
-        reading=reading,
-        background=background,
+        ScoreInputs(
+            candidates=Candidates.of(chosen),
+            reading=reading,
+            background=background,
+            links=Links.of(links),
+            mood=mood,
+        ),
         now=now,
         limit=limit,
-        links=Links.of(links),
-        mood=mood,
     )
 
 
@@ -104,7 +107,7 @@ def _passes(row: Memory, only: RecallFilter) -> bool:
     )
 
 
-def _read(rows: list[Memory], text: str, now: datetime) -> Reading:
+def _read(rows: list[Memory], text: str, now: datetime) -> ReadQuery:
     frequencies: dict[int, int] = {}
     for row in rows:
         for place in row.lexical.indices():
@@ -117,7 +120,7 @@ def _candidate(
     access: MemoryAccess | None,
     present: Activation | None,
     now: datetime,
-    reading: Reading,
+    reading: ReadQuery,
     vector: Sequence[float] | None,
 ) -> Candidate:
     stored = dict(zip((place + 1 for place in row.lexical.indices()), row.lexical.values(), strict=True))
@@ -147,7 +150,7 @@ def _candidate(
 
 def _choose(
     all_of_them: list[Candidate],
-    reading: Reading,
+    reading: ReadQuery,
     background: Background,
     limit: int,
     neighborhoods: Neighborhoods,

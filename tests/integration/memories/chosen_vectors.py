@@ -15,7 +15,7 @@ from apps.memories.models import Edge, Episode, Memory, Upkeep
 from apps.memories.services.graph.neighborhoods import refresh_batch
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.neighborhood import neighborhood
-from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.relations import GraphNodeKind, Relation
 from tests.factories.memories import MemoryFactory
 from tests.integration.memories.conftest import NOON
 
@@ -81,7 +81,7 @@ def draw(
     source: UUID,
     target: UUID,
     *,
-    kinds: tuple[NodeKind, NodeKind] = (NodeKind.MEMORY, NodeKind.MEMORY),
+    kinds: tuple[GraphNodeKind, GraphNodeKind] = (GraphNodeKind.MEMORY, GraphNodeKind.MEMORY),
     relation: Relation = Relation.ASSOCIATED,
 ) -> None:
     """Put an edge into the table, without marking anything."""

@@ -16,7 +16,7 @@ from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.minds import model_of
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.recall_request import RecallRequest
-from arbor.memory.relations import NodeKind
+from arbor.memory.relations import GraphNodeKind
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.cache_and_scan import recall_both_ways
 from tests.integration.memories.conftest import term_counts, true_counts
@@ -78,10 +78,10 @@ def _assert_recall_is_exact(agent: Agent, memories: Memories) -> None:
 
 def _assert_graph_is_whole(agent: Agent, memories: Memories) -> None:
     concepts = set(Concept.objects.filter(agent_id=agent.id).values_list("id", flat=True))
-    nodes = {NodeKind.MEMORY: memories.keys(), NodeKind.CONCEPT: concepts}
+    nodes = {GraphNodeKind.MEMORY: memories.keys(), GraphNodeKind.CONCEPT: concepts}
     for edge in Edge.objects.filter(agent_id=agent.id):
-        assert edge.source_id in nodes[NodeKind(edge.source_kind)]
-        assert edge.target_id in nodes[NodeKind(edge.target_kind)]
+        assert edge.source_id in nodes[GraphNodeKind(edge.source_kind)]
+        assert edge.target_id in nodes[GraphNodeKind(edge.target_kind)]
     for link in MemoryConcept.objects.filter(concept__agent_id=agent.id):
         assert link.memory_id in memories
 

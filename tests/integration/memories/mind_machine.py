@@ -17,26 +17,23 @@ from apps.agents.models import Agent
 from apps.memories.models import Concept, Memory, Mind
 from apps.memories.services.clusters.job import recluster_mind
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.graph.concepts import link_memory_to_concept
-from apps.memories.services.graph.extraction import extract_by_rule
+from apps.memories.services.graph.concepts import link_memory_to_concept, merge_concepts
 from apps.memories.services.graph.neighborhoods import refresh_batch
-from apps.memories.services.graph.ontology import merge_concepts
-from apps.memories.services.graph.relations import relate, unrelate
+from apps.memories.services.graph.relations import NewRelation, relate, unrelate
+from apps.memories.services.jobs.maintenance_flags import extract_by_rule
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, purge, restore
-from apps.memories.services.retention.buffer import hold
+from apps.memories.services.retention.buffer import hold, promote
 from apps.memories.services.retention.forgetting import keep_quotas
-from apps.memories.services.retention.promotion import promote
 from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PermissionDenied
 from arbor.memory.buffer import NewBufferItem
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.retention import Retention
-from arbor.memory.traversal import Node
-from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.memory.recall_request import RecallRequest
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.factories.agents import AgentFactory
 from tests.integration.memories.conftest import a_memory
 from tests.integration.memories.mind_invariants import assert_mind_is_sound, tables_with
@@ -189,15 +186,18 @@ class MindMachine(RuleBasedStateMachine):
     def link(self, chosen: list[int], relation: Relation) -> None:
         ids = self._chosen(chosen)
         if len(ids) == 2:
-            source, target = (Node(NodeKind.MEMORY, memory_id) for memory_id in ids)
+            source, target = (GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in ids)
             with tenant_transaction(self.tenant.id):
-                relate(agent_id=self.agent.id, source=source, target=target, relation=relation, weight=0.5)
+                relate(
+                    agent_id=self.agent.id,
+                    new=NewRelation(source=source, target=target, relation=relation, weight=0.5),
+                )
 
     @rule(chosen=st.lists(st.integers(0, 7), min_size=2, max_size=2))
     def unlink(self, chosen: list[int]) -> None:
         ids = self._chosen(chosen)
         if len(ids) == 2:
-            source, target = (Node(NodeKind.MEMORY, memory_id) for memory_id in ids)
+            source, target = (GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in ids)
             with tenant_transaction(self.tenant.id):
                 unrelate(agent_id=self.agent.id, source=source, target=target)
 
@@ -214,13 +214,15 @@ class MindMachine(RuleBasedStateMachine):
                 Concept.objects.filter(agent_id=self.agent.id).order_by("key").values_list("name", flat=True)
             )
             if len(names) > 1:
-                merge_concepts(agent_id=self.agent.id, kept=names[0], gone=names[1])
+                merge_concepts(agent_id=self.agent.id, retained=names[0], gone=names[1])
 
     # --- Recall and maintain -------------------------------------------------------------------------------
 
     @rule(text=texts)
     def recall(self, text: str) -> None:
-        recall(tenant_id=self.tenant.id, agent_id=self.agent.id, text=text, counts=True)
+        recall(
+            tenant_id=self.tenant.id, request=RecallRequest(agent_id=self.agent.id, text=text), counts=True
+        )
 
     @rule(model=st.sampled_from([LONG, SHORT]))
     def reembed(self, model: Any) -> None:

@@ -9,8 +9,7 @@ from apps.memories.models import (
     NextEmbedding,
 )
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.embedding.model_switch import ModelSwitch
-from apps.memories.services.embedding.reembed import Reembedding, find_moves
+from apps.memories.services.embedding.reembed import ModelSwitch, Reembedding, find_moves
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from tests.integration.memories.conftest import (

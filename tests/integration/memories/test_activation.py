@@ -11,7 +11,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Activation, Cluster, ClusterMember, Memory, Upkeep
-from apps.memories.services.recall import activation
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import (
     activated_clusters,
     activated_memories,
@@ -24,6 +24,7 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.activation import MOST_REACHED, level_after, sources, spread
+from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.chosen_vectors import directions, neighbors_of, plant, refresh_all
 from tests.integration.memories.conftest import a_memory, access_counts, at_once
 
@@ -179,8 +180,8 @@ def test_what_has_faded_is_dropped_and_the_most_present_are_kept(
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
         assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, slight, other}
-    for name in ("_FADED", "_DROP"):
-        monkeypatch.setattr(activation, name, getattr(activation, name).replace("500", "1"))
+    for name in ("AGENTS_WITH_FADED", "DROP_FADED"):
+        monkeypatch.setattr(queries, name, getattr(queries, name).replace("500", "1"))
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
         assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, other}
@@ -205,9 +206,13 @@ def test_only_the_agents_own_recall_activates(mind: Agent) -> None:
     stored = remember(
         tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory("The tide turns at noon.")]
     )
-    recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the tide turn?")
+    recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="When does the tide turn?"))
     assert levels_of(mind, datetime.now(UTC)) == {}
-    recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="When does the tide turn?", counts=True)
+    recall(
+        tenant_id=mind.tenant_id,
+        request=RecallRequest(agent_id=mind.id, text="When does the tide turn?"),
+        counts=True,
+    )
     assert set(levels_of(mind, datetime.now(UTC))) == set(stored.ids)
     assert access_counts(mind) == dict.fromkeys(stored.ids, 1)
 
@@ -264,7 +269,8 @@ def test_another_agents_memory_activates_no_cluster(mind: Agent, other_mind: Age
 def test_each_agent_has_its_own_bound_of_what_one_recall_reaches(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activation, "_RAISE", activation._RAISE.replace(f"<= {MOST_REACHED}", "<= 2"))
+    raised = queries.RAISE_ACTIVATIONS.replace(f"<= {MOST_REACHED}", "<= 2")
+    monkeypatch.setattr(queries, "RAISE_ACTIVATIONS", raised)
     both = {agent.id: plant(agent, [None] * 4) for agent in (mind, other_mind)}
     with tenant_transaction(mind.tenant_id):
         note_recalls(

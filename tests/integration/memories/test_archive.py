@@ -26,8 +26,8 @@ from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ArborError, Invalid, LimitReached, NotFound, PermissionDenied
 from arbor.memory.content import content_hash
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryStatus
+from arbor.memory.recall_request import RecallRequest
+from arbor.memory.values import MemoryStatus, Retention
 from tests.integration.memories.conftest import a_memory, memories_of, term_counts, true_counts
 
 ADA = "user:ada"
@@ -45,7 +45,10 @@ def do(agent: Agent, act: Callable[..., int], ids: list[UUID], *, actor: str = A
 
 
 def found(agent: Agent, text: str) -> list[str]:
-    return [memory.content for memory in recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)]
+    return [
+        memory.content
+        for memory in recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text))
+    ]
 
 
 def events(agent: Agent) -> list[AuditEvent]:

@@ -22,10 +22,10 @@ from apps.memories.services.retention.buffer import (
     Holding,
     buffer_for_agents,
     hold,
-    search_buffer,
+    promote,
+    promote_buffers,
     search_buffers,
 )
-from apps.memories.services.retention.promotion import promote, tend_buffers
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.buffer import NewBufferItem
@@ -46,7 +46,7 @@ def held(agent: Agent) -> list[BufferItem]:
 
 def find(agent: Agent, text: str, *, vector: Sequence[float] | None = None, **how: Any) -> list[Holding]:
     with tenant_transaction(agent.tenant_id):
-        return search_buffer(agent_id=agent.id, text=text, vector=vector, **how)
+        return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **how)])[0]
 
 
 def let_time_pass(agent: Agent, **how: float) -> None:
@@ -99,11 +99,11 @@ def test_what_is_over_is_not_found_and_let_go_on_record(mind: Agent) -> None:
     keep(mind, "A parcel came.", "It rains.", importance=0.2)
     let_time_pass(mind, seconds=1)
     assert find(mind, "parcel") == []
-    assert tend_buffers().done == 2
+    assert promote_buffers().done == 2
     assert held(mind) == []
     assert memories_of(mind) == []
     assert records(mind) == ["let go of 2 held things whose time was over"]
-    assert tend_buffers().steps == 0
+    assert promote_buffers().steps == 0
 
 
 def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
@@ -113,7 +113,7 @@ def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
     for _ in range(3):
         find(mind, "parcel", counts=True)
     let_time_pass(mind, days=2)
-    assert tend_buffers().done == 2 + 3
+    assert promote_buffers().done == 2 + 3
     kept = {memory.content: memory for memory in memories_of(mind)}
     assert set(kept) == {"The code is 4711.", "A parcel came from Oslo."}
     code, parcel = kept["The code is 4711."], kept["A parcel came from Oslo."]
@@ -126,14 +126,14 @@ def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
 
 def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
     (item_id,) = keep(mind, "The code is 4711.", importance=0.8)
-    assert tend_buffers().done == 1
+    assert promote_buffers().done == 1
     (item,) = held(mind)
     (memory,) = memories_of(mind)
     assert (item.id, item.promoted_to_id) == (item_id, memory.id)
     assert find(mind, "code 4711") == []
-    assert tend_buffers().steps == 0
+    assert promote_buffers().steps == 0
     let_time_pass(mind, seconds=1)
-    assert tend_buffers().done == 1
+    assert promote_buffers().done == 1
     assert held(mind) == []
     assert records(mind) == []
     assert len(memories_of(mind)) == 1
@@ -141,10 +141,10 @@ def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
 
 def test_an_interrupted_promotion_is_repeated_safely(mind: Agent) -> None:
     keep(mind, "The code is 4711.", importance=0.8)
-    tend_buffers()
+    promote_buffers()
     with tenant_transaction(mind.tenant_id):
         BufferItem.objects.update(promoted_to=None)
-    tend_buffers()
+    promote_buffers()
     assert len(memories_of(mind)) == 1
     assert held(mind)[0].promoted_to_id == memories_of(mind)[0].id
 
@@ -204,7 +204,7 @@ def test_holding_and_searching_take_one_statement_each(mind: Agent, statements: 
 def test_workers_that_tend_the_same_buffer_at_once_remember_once(mind: Agent) -> None:
     keep(mind, *(f"Ticket {number} is valid." for number in range(20)), importance=0.9)
     let_time_pass(mind, seconds=1)
-    at_once(lambda _: tend_buffers(), writers=4)
+    at_once(lambda _: promote_buffers(), writers=4)
     assert held(mind) == []
     with tenant_transaction(mind.tenant_id):
         assert Memory.objects.filter(agent_id=mind.id).count() == 20
@@ -218,13 +218,13 @@ def test_what_everybody_holds_at_once_is_held_once(mind: Agent) -> None:
 
 def test_what_was_removed_for_good_is_not_remembered_anew(mind: Agent) -> None:
     keep(mind, "The vault opens at nine.", importance=0.9)
-    tend_buffers()
+    promote_buffers()
     (remembered,) = memories_of(mind)
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[remembered.id], reason="asked for", actor="cli:ada")
         purge(memory_ids=[remembered.id], reason="asked for", actor="cli:ada")
     assert held(mind) == []
-    tend_buffers()
+    promote_buffers()
     assert memories_of(mind) == []
 
 

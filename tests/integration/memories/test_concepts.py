@@ -17,8 +17,9 @@ from apps.memories.services.graph.concepts import (
     link_memories,
     link_memory_to_concept,
     memories_of_concept,
+    merge_concepts,
+    set_parent,
 )
-from apps.memories.services.graph.ontology import merge_concepts, set_parent
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
@@ -172,14 +173,14 @@ def test_a_merge_moves_memories_edges_and_narrower_concepts(mind: Agent) -> None
                 target_id=ids[target],
                 relation="associated",
             )
-        merge_concepts(agent_id=mind.id, kept="jazz", gone="jazz music")
+        merge_concepts(agent_id=mind.id, retained="jazz", gone="jazz music")
         links = {row.memory_id: row.strength for row in MemoryConcept.objects.filter(concept_id=ids["jazz"])}
         assert links == {first: 0.8, second: 0.9}
         edges = Edge.objects.values_list("source_id", "target_id")
         assert list(edges) == [(ids["jazz"], ids["night"])]
     assert ancestries(mind) == {"jazz": [], "bop": ["jazz"], "night": []}
     with pytest.raises(Invalid, match="with itself"), tenant_transaction(mind.tenant_id):
-        merge_concepts(agent_id=mind.id, kept="jazz", gone="Jazz")
+        merge_concepts(agent_id=mind.id, retained="jazz", gone="Jazz")
 
 
 def test_the_tree_shows_each_concept_below_its_broader_one(mind: Agent) -> None:

@@ -9,16 +9,8 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Edge, MemoryConcept, Practice
-from apps.memories.services.store.create import (
-    Creation,
-    create_episodic_memory,
-    create_memories,
-    create_procedural_memory,
-    create_semantic_memory,
-    create_strategic_memory,
-)
-from apps.memories.services.store.practice import record_outcome
-from apps.memories.services.store.provenance import add_source
+from apps.memories.services.store.create import Creation, create_memories
+from apps.memories.services.store.provenance import add_source, record_outcome
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
@@ -33,6 +25,12 @@ from arbor.memory.details import (
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
 from tests.integration.memories.conftest import NOON, memories_of
+from tests.integration.memories.creation import (
+    create_episodic_memory,
+    create_procedural_memory,
+    create_semantic_memory,
+    create_strategic_memory,
+)
 
 
 def of(agent: Agent) -> dict[str, Any]:

@@ -13,9 +13,8 @@ from django.db.models.functions import Now
 
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import EmbeddingCacheEntry
-from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.jobs import upkeep
-from apps.memories.services.jobs.upkeep import trim_embedding_cache
+from apps.memories.services.embedding import embedding
+from apps.memories.services.embedding.embedding import embed_texts, trim_embedding_cache
 from apps.tenants.models import Tenant
 from apps.tenants.scope import current_tenant, tenant_transaction
 from apps.tenants.statements import change
@@ -168,11 +167,11 @@ def test_one_tenants_fault_does_not_stop_trimming_the_others(
             raise OperationalError("on purpose")
         return change(statement, **values)
 
-    monkeypatch.setattr(upkeep, "change", faulty)
+    monkeypatch.setattr(embedding, "change", faulty)
     trimmed = trim_embedding_cache()
     assert (trimmed.done, trimmed.failed) == (1, 1)
     assert (cached(tenant), cached(other_tenant)) == (1, 0)
-    monkeypatch.setattr(upkeep, "CACHE_TRIM_TAKES", timedelta(0))
+    monkeypatch.setattr(embedding, "CACHE_TRIM_TAKES", timedelta(0))
     assert trim_embedding_cache().steps == 0, "its time is bounded"
 
 

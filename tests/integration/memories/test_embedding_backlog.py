@@ -20,9 +20,8 @@ from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.backlog import embedding_backlog as count_backlog
 from apps.memories.services.embedding.embedders import check_embedder, embedder_faults, other_models
 from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.embedding.minds import open_mind
-from apps.memories.services.jobs.upkeep import expire_memories
 from apps.memories.services.recall.recaller import recall
+from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
@@ -30,6 +29,7 @@ from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.content import content_hash
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import NewMemory
 from tests.integration.memories.conftest import (
     NOON,
@@ -40,6 +40,7 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
+from tests.integration.memories.creation import open_mind
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
@@ -90,7 +91,9 @@ def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
     )
 
     def found(text: str) -> list[tuple[str, float, float]]:
-        memories = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, limit=1)
+        memories = recall(
+            tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=text, limit=1)
+        )
         return [(memory.content, memory.terms.words, memory.terms.meaning) for memory in memories]
 
     ((content, words, meaning),) = found("salty soup")
@@ -164,7 +167,10 @@ def test_an_unreadable_text_is_marked_and_delays_no_other(mind: Agent, remote: R
     asked = len(remote.asked)
     assert embed_backlog() == 0
     assert len(remote.asked) == asked
-    assert recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="turn 6")[0].content == said[6]
+    assert (
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="turn 6"))[0].content
+        == said[6]
+    )
 
 
 def test_when_the_embedder_is_away_the_backlog_waits(mind: Agent, remote: RemoteEmbedder) -> None:
@@ -366,7 +372,10 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
     keep(mind, *turns("One.", "Two."))
     try:
         assert embed_backlog() == 0
-        assert recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="Two.")[0].content == "Two."
+        assert (
+            recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="Two."))[0].content
+            == "Two."
+        )
         (fault,) = embedder_faults()
         assert fault.error == "EmbeddingFailed"
         with pytest.raises(EmbeddingFailed, match=re.escape(said)):

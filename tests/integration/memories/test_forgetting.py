@@ -16,11 +16,11 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal
 from apps.memories.models import Edge, Memory, MemoryAccess, Mind
-from apps.memories.services.jobs.upkeep import expire_memories
 from apps.memories.services.retention import forgetting
 from apps.memories.services.retention.forgetting import (
-    Plan,
+    ForgettingPlan,
     clean_up_memories,
+    expire_memories,
     fade_memories,
     keep_quotas,
     plan_forgetting,
@@ -29,8 +29,7 @@ from apps.memories.services.retention.forgetting import (
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.forgetting import Policy, Reason
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.memories.conftest import a_memory, at_once, memories_of, term_counts, true_counts
 
 
@@ -81,7 +80,7 @@ def keep(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
     return ids
 
 
-def plan_of(agent: Agent, **limits: Any) -> Plan:
+def plan_of(agent: Agent, **limits: Any) -> ForgettingPlan:
     with tenant_transaction(agent.tenant_id):
         return plan_forgetting(agent_id=agent.id, limits=Policy(**limits) if limits else None)
 

@@ -12,8 +12,9 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.goals.models import Goal
 from apps.memories.models import Concept, Edge
-from apps.memories.services.graph import nodes
+from apps.memories.services.graph import relations
 from apps.memories.services.graph.relations import (
+    NewRelation,
     connect,
     relate,
     unrelate,
@@ -23,36 +24,37 @@ from apps.memories.services.retention.archive import archive, purge
 from apps.selves.models import Belief
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, NotFound
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from tests.factories.goals import GoalFactory
 from tests.factories.selves import BeliefFactory
 from tests.integration.memories.chosen_vectors import neighbors_of, plant, refresh_all, stale_of
 
 
-def memories_in(agent: Agent, count: int = 2) -> list[Node]:
-    return [Node(NodeKind.MEMORY, memory_id) for memory_id in plant(agent, [None] * count)]
+def memories_in(agent: Agent, count: int = 2) -> list[GraphNode]:
+    return [GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in plant(agent, [None] * count)]
 
 
-def a_concept(agent: Agent, name: str = "Tides") -> Node:
+def a_concept(agent: Agent, name: str = "Tides") -> GraphNode:
     with tenant_transaction(agent.tenant_id):
         made = Concept.objects.create(
             tenant_id=agent.tenant_id, agent_id=agent.id, name=name, key=name.casefold()
         )
-        return Node(NodeKind.CONCEPT, made.id)
+        return GraphNode(GraphNodeKind.CONCEPT, made.id)
 
 
-def a_goal(agent: Agent, **parts: Any) -> Node:
+def a_goal(agent: Agent, **parts: Any) -> GraphNode:
     with tenant_transaction(agent.tenant_id):
         goal: Goal = GoalFactory.create(agent=agent, **parts)
-        return Node(NodeKind.GOAL, goal.id)
+        return GraphNode(GraphNodeKind.GOAL, goal.id)
 
 
 def tie(
-    agent: Agent, source: Node, target: Node, relation: Relation = Relation.ASSOCIATED, **parts: Any
+    agent: Agent, source: GraphNode, target: GraphNode, relation: Relation = Relation.ASSOCIATED, **parts: Any
 ) -> float:
     with tenant_transaction(agent.tenant_id):
-        made = relate(agent_id=agent.id, source=source, target=target, relation=relation, **parts)
+        made = relate(
+            agent_id=agent.id, new=NewRelation(source=source, target=target, relation=relation, **parts)
+        )
         return made.weight
 
 
@@ -117,7 +119,7 @@ def test_only_an_agents_own_things_can_be_tied(mind: Agent, other_mind: Agent, f
 def test_what_is_there_as_another_kind_is_not_found(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     with pytest.raises(NotFound, match="there is no goal"):
-        tie(mind, ebb, Node(NodeKind.GOAL, flood.id))
+        tie(mind, ebb, GraphNode(GraphNodeKind.GOAL, flood.id))
 
 
 @pytest.mark.parametrize("nonsense", ["", "the first one", "01a2006d-1234"])
@@ -167,9 +169,9 @@ def test_a_kind_that_this_installation_does_not_hold_is_named(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (ebb,) = memories_in(mind, 1)
-    monkeypatch.setattr(nodes, "_present", lambda: frozenset({NodeKind.MEMORY}))
+    monkeypatch.setattr(relations, "_present", lambda: frozenset({GraphNodeKind.MEMORY}))
     with pytest.raises(Invalid, match="no table for belief"):
-        tie(mind, ebb, Node(NodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
+        tie(mind, ebb, GraphNode(GraphNodeKind.BELIEF, uuid4()), Relation.SUPPORTS)
 
 
 def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind: Agent) -> None:
@@ -178,20 +180,20 @@ def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind
         belief = BeliefFactory.create(agent=mind, statement="Tides keep their hours.")
         theirs = BeliefFactory.create(agent=other_mind)
         before = Belief.objects.values().get(id=belief.id)
-        held = Node(NodeKind.BELIEF, belief.id)
-        relate(agent_id=mind.id, source=seen, target=held, relation=Relation.SUPPORTS)
+        held = GraphNode(GraphNodeKind.BELIEF, belief.id)
+        relate(agent_id=mind.id, new=NewRelation(source=seen, target=held, relation=Relation.SUPPORTS))
         with pytest.raises(NotFound, match="there is no belief"):
             relate(
                 agent_id=mind.id,
-                source=seen,
-                target=Node(NodeKind.BELIEF, theirs.id),
-                relation=Relation.SUPPORTS,
+                new=NewRelation(
+                    source=seen, target=GraphNode(GraphNodeKind.BELIEF, theirs.id), relation=Relation.SUPPORTS
+                ),
             )
         (found,) = find_supporting_evidence(agent_id=mind.id, node=held).found
         (path,) = find_connected(agent_id=mind.id, node=seen, hops=1).found
         assert Belief.objects.values().get(id=belief.id) == before
     assert found.id == seen.id
-    assert (path.kind, path.label) == (NodeKind.BELIEF, "Tides keep their hours.")
+    assert (path.kind, path.label) == (GraphNodeKind.BELIEF, "Tides keep their hours.")
 
 
 def test_a_changed_relation_marks_its_neighborhoods(mind: Agent) -> None:
@@ -227,7 +229,7 @@ def test_a_tie_to_a_concept_reaches_the_other_memories_tied_to_it(mind: Agent) -
 
 def test_a_relation_takes_four_statements(mind: Agent, statements: list[str]) -> None:
     one, two = memories_in(mind)
-    nodes._present()
+    relations._present()
     statements.clear()
     tie(mind, one, two)
     assert len(statements) == 4

@@ -12,15 +12,13 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditAction, PlatformEvent
 from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upkeep
 from apps.memories.services.jobs import health as health_module
-from apps.memories.services.jobs.health import Health, read_health
-from apps.memories.services.jobs.health_watch import watch_health
-from apps.memories.services.jobs.rounds import Round
-from apps.memories.services.jobs.runs import expect_runs, note_run
+from apps.memories.services.jobs.health import Health, read_health, watch_health
+from apps.memories.services.jobs.rounds import Round, expect_runs, note_run
 from apps.memories.services.retention.buffer import hold
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.memory.buffer import NewBufferItem
-from arbor.memory.health import Figure, Limit, Metric, State
+from arbor.memory.health import Figure, HealthState, Limit, Metric
 from tests.integration.memories.conftest import a_memory
 
 
@@ -36,7 +34,7 @@ def keep(agent: Agent, count: int, **parts: Any) -> None:
 
 def test_an_installation_without_memories_is_well(database: None) -> None:
     health = read_health()
-    assert health.state is State.OK
+    assert health.state is HealthState.OK
     assert {figure.metric for figure in health.figures} == set(Metric)
     assert health.findings == []
 
@@ -48,9 +46,9 @@ def test_waiting_memories_are_judged_by_the_most_of_one_agent(
         keep(agent, count)
     health = read_health()
     stale = figure(health, Metric.STALE_NEIGHBORHOODS)
-    assert (stale.count, stale.judged, stale.state) == (125, 120, State.WARN)
+    assert (stale.count, stale.judged, stale.state) == (125, 120, HealthState.WARN)
     assert (
-        State.WARN,
+        HealthState.WARN,
         "125 neighborhoods stale or missing (120 of one agent)",
         stale.remedy,
     ) in health.findings
@@ -71,9 +69,11 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
     health = read_health()
     for metric, count in ((Metric.EXPIRED, 2), (Metric.BUFFER_EXPIRED, 1), (Metric.UNEMBEDDED, 3)):
         found = figure(health, metric)
-        assert (found.count, round(found.judged / 3600), found.state) == (count, 7, State.CRITICAL), metric
+        assert (found.count, round(found.judged / 3600), found.state) == (count, 7, HealthState.CRITICAL), (
+            metric
+        )
     untended = figure(health, Metric.UNTENDED)
-    assert (untended.count, untended.state) == (1, State.WARN)
+    assert (untended.count, untended.state) == (1, HealthState.WARN)
     assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
 
 
@@ -97,7 +97,7 @@ def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings:
         Memory.objects.update(embedding_model="refused: wordllama")
     settings.ARBOR_EMBEDDING_MODEL = "openai/other"
     health = read_health()
-    assert (figure(health, Metric.UNSUMMARIZED_EPISODES).count, health.state) == (12, State.WARN)
+    assert (figure(health, Metric.UNSUMMARIZED_EPISODES).count, health.state) == (12, HealthState.WARN)
     assert figure(health, Metric.OTHER_EMBEDDER).count == 1
     assert figure(health, Metric.UNREADABLE).count == 1
 
@@ -105,7 +105,7 @@ def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings:
 def test_operators_turn_the_limits(mind: Agent, settings: Any) -> None:
     keep(mind, 5)
     settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: Limit(warn=2, critical=5)}
-    assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).state is State.CRITICAL
+    assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).state is HealthState.CRITICAL
 
 
 def test_counting_stops_somewhere(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,36 +130,36 @@ def test_health_takes_four_queries(mind: Agent) -> None:
 def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> None:
     note_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
     (job,) = read_health().jobs
-    assert (job.done, job.failed, job.state, job.error) == (7, 1, State.WARN, "")
+    assert (job.done, job.failed, job.state, job.error) == (7, 1, HealthState.WARN, "")
     assert job.finding == "the last run of the job arbor.decay.fade failed for 1 of its steps"
     assert "maintenance_failed" in job.remedy
     note_run(
         name="arbor.decay.fade", period_s=60, seconds=0.1, error=ValueError("the text of somebody's memory")
     )
     (job,) = read_health().jobs
-    assert (job.error, job.state) == ("ValueError", State.OK)
+    assert (job.error, job.state) == ("ValueError", HealthState.OK)
     JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
     health = read_health()
-    assert health.state is State.CRITICAL
+    assert health.state is HealthState.CRITICAL
     ((state, what, remedy),) = health.findings
-    assert (state, what) == (State.CRITICAL, "the job arbor.decay.fade has not succeeded for 2 h")
+    assert (state, what) == (HealthState.CRITICAL, "the job arbor.decay.fade has not succeeded for 2 h")
     assert "ValueError" in remedy
     note_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
-    assert read_health().state is State.OK
+    assert read_health().state is HealthState.OK
 
 
 def test_a_job_that_is_expected_and_never_runs_is_told(database: None) -> None:
     expect_runs({"arbor.decay.fade": 60, "arbor.cleanup.expire": 300})
-    assert read_health().state is State.OK
+    assert read_health().state is HealthState.OK
     JobRun.objects.update(first_at=datetime.now(UTC) - timedelta(hours=1))
     expect_runs({"arbor.decay.fade": 60, "arbor.cleanup.expire": 300})
     assert {job.name: job.state for job in read_health().jobs} == {
-        "arbor.decay.fade": State.CRITICAL,
-        "arbor.cleanup.expire": State.CRITICAL,
+        "arbor.decay.fade": HealthState.CRITICAL,
+        "arbor.cleanup.expire": HealthState.CRITICAL,
     }
     note_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
     states = {job.name: job.state for job in read_health().jobs}
-    assert states == {"arbor.decay.fade": State.OK, "arbor.cleanup.expire": State.CRITICAL}
+    assert states == {"arbor.decay.fade": HealthState.OK, "arbor.cleanup.expire": HealthState.CRITICAL}
 
 
 def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
@@ -169,7 +169,7 @@ def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id):
         Mind.objects.update(created_at=now - timedelta(days=9))
     untended = figure(read_health(), Metric.UNTENDED)
-    assert (untended.count, untended.state) == (1, State.CRITICAL)
+    assert (untended.count, untended.state) == (1, HealthState.CRITICAL)
     with tenant_transaction(mind.tenant_id):
         # It has just grown, so that it is to be counted at once.
         Mind.objects.update(forgot_at=now, cleaned_at=now, counted_at=None)
@@ -189,7 +189,7 @@ def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> 
         watch_health()
         watch_health()
     settings.ARBOR_HEALTH_LIMITS = {}
-    assert watch_health() is State.OK
+    assert watch_health() is HealthState.OK
     assert told() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
     worst = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("-id")[1]
     assert worst.detail["findings"][0]["what"] == "5 neighborhoods stale or missing"

@@ -18,6 +18,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import ConversationInvalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.conversation import ConversationFormat
+from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.conftest import (
     RemoteEmbedder,
     at_once,
@@ -80,7 +81,9 @@ def test_each_turn_becomes_an_episodic_memory(mind: Agent, talk: Path) -> None:
 
 def test_what_was_read_can_be_recalled(mind: Agent, talk: Path) -> None:
     read(mind, talk)
-    found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="What came by post to Nora?")
+    found = recall(
+        tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="What came by post to Nora?")
+    )
     assert found[0].content == "Yes, it came by post in a boot."
 
 

@@ -17,10 +17,10 @@ from apps.agents.models import Agent
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.lifecycle import destroy_agent
 from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
-from apps.memories.services.jobs.upkeep import expire_memories
 from apps.memories.services.recall.mind_cache import MindsAtHand
 from apps.memories.services.recall.recaller import Recaller
 from apps.memories.services.retention.archive import archive, purge, restore
+from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
 from apps.tenants.scope import APP, tenant_transaction

@@ -61,7 +61,7 @@ def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, here: Mi
 
 
 def look(agent: Agent, text: str) -> list[Recalled]:
-    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
+    return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text))
 
 
 # --- What is at hand, and when -----------------------------------------------------------------------

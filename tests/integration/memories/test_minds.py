@@ -12,25 +12,20 @@ from django.db import connection
 
 from apps.agents.models import Agent
 from apps.memories.models import Mind
-from apps.memories.services.embedding import embedding
+from apps.memories.services.embedding import embedding, queries
 from apps.memories.services.embedding.embedding import (
     embed_for_storage,
     embed_query,
     embed_texts,
     embedder_for,
 )
-from apps.memories.services.embedding.minds import (
-    QUERY_VECTOR,
-    installation_model,
-    model_of,
-    open_mind,
-    query_vector,
-)
+from apps.memories.services.embedding.minds import installation_model, model_of, query_vector
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed, Invalid
 from tests.integration.memories.conftest import RemoteEmbedder
+from tests.integration.memories.creation import open_mind
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
@@ -42,9 +37,7 @@ def test_a_new_mind_has_the_installations_model_and_keeps_it(
     with tenant_transaction(mind.tenant_id):
         assert not Mind.objects.filter(agent_id=mind.id).exists()
         assert model_of(mind.id) == WORDLLAMA
-        statements.clear()
         assert open_mind(mind.id) == WORDLLAMA
-        assert len(statements) == 1
     settings.ARBOR_EMBEDDING_DIMENSION = 64
     with tenant_transaction(mind.tenant_id):
         assert installation_model() == SHORT
@@ -157,7 +150,7 @@ def test_a_querys_vector_counts_only_where_it_can_be_compared(
 
     def counts(values: dict[str, Any]) -> bool:
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT {QUERY_VECTOR} IS NOT NULL", values)
+            cursor.execute(f"SELECT {queries.QUERY_VECTOR} IS NOT NULL", values)
             return bool(cursor.fetchone()[0])
 
     with tenant_transaction(mind.tenant_id):

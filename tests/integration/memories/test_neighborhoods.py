@@ -10,7 +10,6 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory, Upkeep
-from apps.memories.services.embedding import vectors
 from apps.memories.services.graph import neighborhoods
 from apps.memories.services.graph.neighborhoods import (
     mark_stale,
@@ -20,7 +19,7 @@ from apps.memories.services.graph.neighborhoods import (
 from apps.memories.services.retention.archive import archive, restore
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.memory.relations import NodeKind
+from arbor.memory.relations import GraphNodeKind
 from tests.integration.memories.chosen_vectors import (
     directions,
     draw,
@@ -57,7 +56,7 @@ def test_a_neighborhood_holds_what_is_tied_alike_or_beside(mind: Agent) -> None:
 def test_paths_pass_goals_but_only_memories_are_neighbors(mind: Agent) -> None:
     one, two, three = plant(mind, [None] * 3)
     concept = uuid4()
-    kinds = (NodeKind.MEMORY, NodeKind.CONCEPT)
+    kinds = (GraphNodeKind.MEMORY, GraphNodeKind.CONCEPT)
     draw(mind, one, concept, kinds=kinds)
     draw(mind, two, concept, kinds=kinds)
     draw(mind, two, three)
@@ -80,7 +79,7 @@ def test_foreign_and_archived_memories_are_no_neighbors(mind: Agent, other_mind:
 def test_a_large_mind_is_read_in_blocks_with_the_same_result(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectors, "BLOCK", 7)
+    monkeypatch.setattr(neighborhoods, "BLOCK", 7)
     monkeypatch.setattr(neighborhoods, "BATCH", 9)
     plant(mind, directions(40))
     refresh_all(mind)
@@ -257,7 +256,7 @@ def test_one_agents_fault_does_not_stop_the_others(
     for agent in (mind, other_mind, foreign_mind):
         plant(agent, directions(5))
 
-    class Faulty(vectors.AgentVectors):
+    class Faulty(neighborhoods.AgentVectors):
         def __init__(self, agent_id: UUID) -> None:
             if agent_id == other_mind.id:
                 raise RuntimeError("its vectors cannot be read")

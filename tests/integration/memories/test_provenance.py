@@ -8,7 +8,7 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Edge, Upkeep
-from apps.memories.services.store.provenance import Tie, draw_ties
+from apps.memories.services.store.provenance import ProvenanceTie, draw_ties
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import Relation
@@ -38,11 +38,13 @@ def drawn(agent: Agent) -> set[tuple[UUID, UUID, str, str]]:
 
 def tie(
     agent: Agent, source: UUID, target: UUID, relation: Relation = Relation.LEARNED_FROM, origin: str = "test"
-) -> Tie:
-    return Tie(agent_id=agent.id, source_id=source, target_id=target, relation=relation, origin=origin)
+) -> ProvenanceTie:
+    return ProvenanceTie(
+        agent_id=agent.id, source_id=source, target_id=target, relation=relation, origin=origin
+    )
 
 
-def draw(agent: Agent, *ties: Tie) -> None:
+def draw(agent: Agent, *ties: ProvenanceTie) -> None:
     with tenant_transaction(agent.tenant_id):
         draw_ties(ties)
 

@@ -11,16 +11,16 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.models import Memory
 from apps.memories.services.clusters.job import recluster_mind
-from apps.memories.services.graph.extraction import extract_by_rule
 from apps.memories.services.graph.neighborhoods import refresh_batch
-from apps.memories.services.graph.relations import relate
+from apps.memories.services.graph.relations import NewRelation, relate
+from apps.memories.services.jobs.maintenance_flags import extract_by_rule
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.archive import archive, purge, restore
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.recall_request import RecallRequest
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import a_memory, access_counts
 from tests.integration.memories.mind_invariants import assert_mind_is_sound
@@ -57,7 +57,11 @@ class Racers:
         return self._act(purge)
 
     def recall(self) -> int:
-        found = recall(tenant_id=self.agent.tenant_id, agent_id=self.agent.id, text=TEXTS[0], counts=True)
+        found = recall(
+            tenant_id=self.agent.tenant_id,
+            request=RecallRequest(agent_id=self.agent.id, text=TEXTS[0]),
+            counts=True,
+        )
         return len(found)
 
     def remember_again(self) -> tuple[UUID, ...]:
@@ -68,14 +72,14 @@ class Racers:
         return self.store(*(f"Buoy {number} is green." for number in range(5)))
 
     def relate(self) -> None:
-        ends = (Node(NodeKind.MEMORY, self.memory_id), Node(NodeKind.MEMORY, self.other_id))
+        ends = (
+            GraphNode(GraphNodeKind.MEMORY, self.memory_id),
+            GraphNode(GraphNodeKind.MEMORY, self.other_id),
+        )
         with tenant_transaction(self.agent.tenant_id):
             relate(
                 agent_id=self.agent.id,
-                source=ends[0],
-                target=ends[1],
-                relation=Relation.ASSOCIATED,
-                weight=1.0,
+                new=NewRelation(source=ends[0], target=ends[1], relation=Relation.ASSOCIATED),
             )
 
     def consolidate(self) -> None:

@@ -16,8 +16,7 @@ from apps.memories.services.recall.activation import note_recall
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
-from arbor.memory.filters import RecallFilter
-from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH
+from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled
 from tests.integration.memories.cache_and_scan import at_hand, scanning
 from tests.integration.memories.conftest import (
@@ -33,8 +32,9 @@ from tests.integration.memories.in_scope import recall_in_scope
 from tests.support.memories import TALK, keep
 
 
-def find(agent: Agent, text: str, **options: Any) -> list[Recalled]:
-    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text, **options)
+def find(agent: Agent, text: str, *, counts: bool = False, **options: Any) -> list[Recalled]:
+    request = RecallRequest(agent_id=agent.id, text=text, **options)
+    return recall(tenant_id=agent.tenant_id, request=request, counts=counts)
 
 
 # --- What is found -----------------------------------------------------------------------------------
@@ -197,7 +197,10 @@ def test_another_agents_and_another_tenants_memories_are_never_recalled(
 
 def test_another_tenants_agent_has_no_memories_here(mind: Agent, foreign_mind: Agent) -> None:
     keep(foreign_mind, a_memory("The treasure is buried elsewhere."))
-    assert recall(tenant_id=mind.tenant_id, agent_id=foreign_mind.id, text="treasure") == []
+    assert (
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=foreign_mind.id, text="treasure"))
+        == []
+    )
 
 
 def test_recalling_without_a_tenant_is_refused(mind: Agent) -> None:

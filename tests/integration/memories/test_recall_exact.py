@@ -20,9 +20,8 @@ from apps.memories.models import Activation, Memory, MemoryAccess, Upkeep
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
-from arbor.memory.filters import RecallFilter
 from arbor.memory.neighborhood import HIGHEST
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
 from tests.integration.memories.brute_force import recall_slowly
 from tests.integration.memories.cache_and_scan import recall_both_ways, scanning
@@ -321,7 +320,9 @@ def test_the_scan_reads_the_index_alone_under_forced_row_security(
         )
         assert cursor.fetchone() == (False, True, True, False, False)
     with explained() as plans, scanning():
-        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="the ferry in the storm")
+        recall(
+            tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="the ferry in the storm")
+        )
         with tenant_transaction(mind.tenant_id):
             recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, without_session="heartbeats")
     assert len(plans) == 2
@@ -339,9 +340,9 @@ def test_recalling_does_not_take_the_mind_out_of_its_index(
         populate(agent, random.Random(12), 700)
     vacuum()
     for text in QUERIES:
-        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, counts=True)
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=text), counts=True)
     with explained() as plans, scanning():
-        recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="tide")
+        recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="tide"))
     assert scan_of_the_mind(plans[0])["Heap Fetches"] == 0
 
 

@@ -15,6 +15,7 @@ from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.memory.neighborhood import HIGHEST
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled
 from arbor.memory.weights import DEFAULT_WEIGHTS, parse_weights
 from tests.integration.memories.conftest import NOON, a_memory, memories_of
@@ -23,7 +24,7 @@ from tests.support.memories import keep
 
 
 def look(agent: Agent, text: str, **options: Any) -> list[Recalled]:
-    return recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=text, **options)
+    return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text, **options))
 
 
 def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:

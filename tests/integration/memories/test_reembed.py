@@ -24,16 +24,16 @@ from apps.memories.services.embedding import embedding
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fitting
-from apps.memories.services.embedding.minds import open_mind
-from apps.memories.services.embedding.model_switch import take_over
-from apps.memories.services.embedding.reembed import Reembedding, find_moves
+from apps.memories.services.embedding.reembed import Reembedding, find_moves, switch_model
 from apps.memories.services.recall import recaller
 from apps.memories.services.recall.recaller import recall
-from apps.memories.services.store.remember import count_terms, store, terms_of
+from apps.memories.services.store.remember import store
+from apps.memories.services.store.term_counts import count_terms, terms_of
 from apps.tenants.scope import tenant_transaction
 from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.lexical import document_vector
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import (
     NOON,
@@ -45,6 +45,7 @@ from tests.integration.memories.conftest import (
     true_counts,
     turns,
 )
+from tests.integration.memories.creation import open_mind
 from tests.integration.memories.in_scope import recall_in_scope
 from tests.integration.memories.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
 from tests.support.memories import keep
@@ -52,7 +53,7 @@ from tests.support.memories import keep
 
 def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
     """Say whether the similarities of what is recalled are those of the model's own vectors."""
-    found = recall(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, limit=5)
+    found = recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=query, limit=5))
     made = embedder_for(model)
     asked = made.embed([query])[0]
     with tenant_transaction(agent.tenant_id):
@@ -203,7 +204,10 @@ def test_recall_answers_all_the_while(mind: Agent) -> None:
         try:
             while not stop.is_set():
                 # None of its words occurs: only its meaning finds anything.
-                found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="Who naps, dozes, slumbers?")
+                found = recall(
+                    tenant_id=mind.tenant_id,
+                    request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?"),
+                )
                 answers.append(len(found))
         finally:
             connections.close_all()
@@ -233,7 +237,9 @@ def test_a_query_embedded_before_the_move_is_asked_again_after_it(
         return vectors
 
     monkeypatch.setattr(recaller, "embed_query", moved_meanwhile)
-    found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text="Who naps, dozes, slumbers?")
+    found = recall(
+        tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?")
+    )
     assert "asleep" in found[0].content
     assert mind_of(mind) == SHORT
 
@@ -288,7 +294,7 @@ def test_the_number_of_statements_of_the_takeover_does_not_grow(mind: Agent, sta
         Reembedding(model=target, actor="cli:test")._make_missing(moves[0])
         statements.clear()
         with tenant_transaction(mind.tenant_id):
-            assert take_over(agent_id=mind.id, model=target, actor="cli:test") is not None
+            assert switch_model(agent_id=mind.id, model=target, actor="cli:test") is not None
         counts.append(len(statements))
     assert counts[0] == counts[1] <= 14
     with tenant_transaction(mind.tenant_id):

@@ -16,12 +16,12 @@ from apps.memories.models import (
 from apps.memories.services.embedding import embedding, reembed
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.embedding.model_switch import take_over
-from apps.memories.services.embedding.reembed import Reembedding, find_moves
+from apps.memories.services.embedding.reembed import Reembedding, find_moves, switch_model
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, ConfigurationInvalid, EmbeddingFailed
+from arbor.memory.recall_request import RecallRequest
 from tests.integration.memories.conftest import (
     REMOTE,
     RemoteEmbedder,
@@ -118,12 +118,12 @@ def test_what_is_stored_meanwhile_is_moved_with_the_rest(
     keep(mind, *turns(*SAID))
 
     def stored_meanwhile(**asked: Any) -> Any:
-        monkeypatch.setattr(reembed, "take_over", take_over)
+        monkeypatch.setattr(reembed, "switch_model", switch_model)
         with connections[APP].cursor():
             at_once(lambda _: keep(mind, a_memory("Stored at the last moment.")), writers=1)
-        return take_over(**asked)
+        return switch_model(**asked)
 
-    monkeypatch.setattr(reembed, "take_over", stored_meanwhile)
+    monkeypatch.setattr(reembed, "switch_model", stored_meanwhile)
     taken = move(mind, SHORT)
     assert (taken.memories, taken.left) == (37, 0)
     assert len(vectors_of(mind)["Stored at the last moment."]) == 64
@@ -138,9 +138,9 @@ def test_an_agent_that_never_stops_storing_is_moved_all_the_same(
 
     def stored_meanwhile(**asked: Any) -> Any:
         at_once(lambda _: keep(mind, a_memory(f"Thought {next(stored)}.")), writers=1)
-        return take_over(**asked)
+        return switch_model(**asked)
 
-    monkeypatch.setattr(reembed, "take_over", stored_meanwhile)
+    monkeypatch.setattr(reembed, "switch_model", stored_meanwhile)
     taken = move(mind, SHORT)
     assert (taken.memories, taken.left) == (39, 1)
     assert {len(vector) for vector in vectors_of(mind).values()} == {64}
@@ -206,5 +206,5 @@ def test_texts_refused_by_the_new_model_are_found_by_words(mind: Agent, server: 
     }
     assert marks == dict.fromkeys([SAID[3], SAID[20]], "refused: remote/fake")
     assert embed_backlog() == 0
-    found = recall(tenant_id=mind.tenant_id, agent_id=mind.id, text=SAID[20], limit=1)
+    found = recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=SAID[20], limit=1))
     assert found[0].content == SAID[20]

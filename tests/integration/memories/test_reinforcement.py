@@ -14,16 +14,16 @@ from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import MemoryAccess, Upkeep
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.retention.archive import archive
-from apps.memories.services.store.remember import Remembered, remember, store
+from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.remember import remember, store
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import WORDINGS_KEPT
-from arbor.memory.retention import Retention
 from arbor.memory.trust import cap
-from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import (
     NOON,
     a_memory,

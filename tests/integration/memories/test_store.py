@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 
 from apps.agents.models import Agent
-from apps.memories.services.jobs.upkeep import expire_memories
+from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.memories.models import Memory
-from apps.memories.services.jobs.upkeep import expire_memories
+from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction

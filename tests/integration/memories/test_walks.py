@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from apps.agents.models import Agent
 from apps.memories.models import Concept, Edge, MemoryConcept
+from apps.memories.services.graph import queries
 from apps.memories.services.graph import traversal as walks
 from apps.memories.services.graph.traversal import (
     find_causes,
@@ -22,8 +23,7 @@ from apps.memories.services.graph.traversal import (
 )
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Found, Node
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedNode
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
 from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, tie
@@ -52,11 +52,13 @@ def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[i
     return far
 
 
-def told(found: Iterable[Found], things: Sequence[Node]) -> dict[int, int]:
-    return {things.index(Node(node.kind, node.id)): node.hops for node in found}
+def told(found: Iterable[TraversedNode], things: Sequence[GraphNode]) -> dict[int, int]:
+    return {things.index(GraphNode(node.kind, node.id)): node.hops for node in found}
 
 
-def assert_paths(found: Iterable[Found], start: Node, drawn: Drawn, things: Sequence[Node]) -> None:
+def assert_paths(
+    found: Iterable[TraversedNode], start: GraphNode, drawn: Drawn, things: Sequence[GraphNode]
+) -> None:
     ties = {(things[source], things[target], relation) for source, target, relation in drawn}
     for node in found:
         at = start
@@ -100,15 +102,15 @@ def test_every_walk_finds_what_a_plain_one_finds(mind: Agent, drawn: Drawn, hops
                 assert_paths(path.found, things[0], drawn, things)
 
 
-def _nine(mind: Agent) -> list[Node]:
+def _nine(mind: Agent) -> list[GraphNode]:
     with tenant_transaction(mind.tenant_id):
         Edge.objects.all().delete()
         while len(found := [memory.id for memory in mind.memories.order_by("id")]) < MEMORIES:
             MemoryFactory.create(agent=mind)
-    return [Node(NodeKind.MEMORY, memory_id) for memory_id in found]
+    return [GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in found]
 
 
-def _draw(mind: Agent, drawn: Drawn, things: Sequence[Node]) -> None:
+def _draw(mind: Agent, drawn: Drawn, things: Sequence[GraphNode]) -> None:
     with tenant_transaction(mind.tenant_id):
         Edge.objects.bulk_create(
             Edge(
@@ -161,7 +163,7 @@ def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
         everything = find_contradictions(agent_id=mind.id)
         about = find_contradictions(agent_id=mind.id, about=one)
         with pytest.raises(NotFound):
-            find_contradictions(agent_id=mind.id, about=Node(NodeKind.MEMORY, uuid4()))
+            find_contradictions(agent_id=mind.id, about=GraphNode(GraphNodeKind.MEMORY, uuid4()))
     assert [(contradiction.first.id, contradiction.second.id) for contradiction in everything.found] == [
         (two.id, three.id),
         (one.id, two.id),
@@ -180,7 +182,7 @@ def test_hierarchies_of_concepts_and_goals_count_as_edges(mind: Agent) -> None:
         MemoryConcept.objects.create(
             tenant_id=mind.tenant_id, concept_id=narrow.id, memory_id=memory.id, strength=0.7
         )
-        part = Node(NodeKind.GOAL, GoalFactory.create(agent=mind, parent_id=whole.id).id)
+        part = GraphNode(GraphNodeKind.GOAL, GoalFactory.create(agent=mind, parent_id=whole.id).id)
         found = find_connected(agent_id=mind.id, node=memory, hops=2)
         goals = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.PARENT_OF])
         others = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.CAUSES])
@@ -261,9 +263,9 @@ def test_a_slow_traversal_ends_and_the_transaction_goes_on(
     (one,) = memories_in(mind, 1)
     monkeypatch.setattr(walks, "LONGEST_S", 0.05)
     monkeypatch.setattr(
-        walks,
-        "_TRAVERSE",
-        walks._TRAVERSE.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
+        queries,
+        "TRAVERSE",
+        queries.TRAVERSE.replace("SELECT 0 AS hops", "SELECT 0 + length(pg_sleep(5)::text) AS hops"),
     )
     with tenant_transaction(mind.tenant_id):
         with pytest.raises(LimitReached, match="fewer hops"):

@@ -16,8 +16,7 @@ from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import appraisal
 from apps.memories.services.store.placement import Remembered, ToRemember
-from apps.memories.services.store.remember import store
-from apps.memories.services.store.writer import MemoryWriter
+from apps.memories.services.store.remember import MemoryWriter, store
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound

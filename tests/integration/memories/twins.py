@@ -20,8 +20,7 @@ from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.clusters import Vectors
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.values import MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import NOON, a_memory, term_counts
 
 #: Wordings of the same; the second differs in what does not count.

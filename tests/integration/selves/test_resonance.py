@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.services.graph.relations import relate
+from apps.memories.services.graph.relations import NewRelation, relate
 from apps.selves.services.aspects import drop_aspect
 from apps.selves.services.resonance import resonance_of
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import MemoryFactory
 from tests.factories.selves import IdentityAspectFactory
@@ -33,11 +32,14 @@ def test_a_memory_rings_with_the_aspects_that_are_held(agent: Agent) -> None:
             for content, stability in (("I am kind.", 0.8), ("I am steady.", 0.5), ("I am late.", 1.0))
         )
         memory = MemoryFactory(agent=agent)
-        of = Node(NodeKind.MEMORY, memory.id)
-        ends = [Node(NodeKind.ASPECT, aspect.id) for aspect in (kind, steady, dropped)]
-        relate(agent_id=agent.id, source=of, target=ends[0], relation=Relation.SUPPORTS, weight=0.5)
-        relate(agent_id=agent.id, source=ends[1], target=of, relation=Relation.CONTRADICTS)
-        relate(agent_id=agent.id, source=of, target=ends[2], relation=Relation.SUPPORTS)
+        of = GraphNode(GraphNodeKind.MEMORY, memory.id)
+        ends = [GraphNode(GraphNodeKind.ASPECT, aspect.id) for aspect in (kind, steady, dropped)]
+        relate(
+            agent_id=agent.id,
+            new=NewRelation(source=of, target=ends[0], relation=Relation.SUPPORTS, weight=0.5),
+        )
+        relate(agent_id=agent.id, new=NewRelation(source=ends[1], target=of, relation=Relation.CONTRADICTS))
+        relate(agent_id=agent.id, new=NewRelation(source=of, target=ends[2], relation=Relation.SUPPORTS))
         drop_aspect(aspect_id=dropped.id, actor=ACTOR)
         rings = resonance_of(agent_id=agent.id, memory_id=memory.id)
         other = resonance_of(agent_id=agent.id, memory_id=MemoryFactory(agent=agent).id)

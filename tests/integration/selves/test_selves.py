@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor, wait
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connections
@@ -12,25 +12,24 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Memory
-from apps.memories.services.graph.relations import relate, unrelate
-from apps.memories.services.store.create import create_semantic_memory
+from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.store.provenance import add_source
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services import aspects, beliefs
-from apps.selves.services.alignment import alignments
+from apps.selves.services.alignment import alignments, update_trust_of_ends
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, cap
 from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import EdgeFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
+from tests.integration.memories.creation import create_semantic_memory
 
 ACTOR = "user:ann"
 ICE = NewBelief(statement="Ice holds after a week.", category=BeliefCategory.WORLD, confidence=0.8)
@@ -168,6 +167,16 @@ def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
         assert alignments(agent_id=AgentFactory().id, memory_ids=[fits.id]) == {}
 
 
+def relate_to_belief(agent: Agent, memory_id: UUID, belief_id: UUID) -> None:
+    new = NewRelation(
+        source=GraphNode(GraphNodeKind.MEMORY, memory_id),
+        target=GraphNode(GraphNodeKind.BELIEF, belief_id),
+        relation=Relation.CONTRADICTS,
+    )
+    relate(agent_id=agent.id, new=new)
+    update_trust_of_ends(agent_id=agent.id, ends=new.ends)
+
+
 def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
     source = Source(kind="document", reference="harbour log", trust=0.5)
     with tenant_transaction(agent.tenant_id):
@@ -181,12 +190,7 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
 
     with tenant_transaction(agent.tenant_id):
         before = trust()
-        relate(
-            agent_id=agent.id,
-            source=Node(NodeKind.MEMORY, fact),
-            target=Node(NodeKind.BELIEF, belief.id),
-            relation=Relation.CONTRADICTS,
-        )
+        relate_to_belief(agent, fact, belief.id)
         assert trust() == pytest.approx(before * 0.2)
         revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.5)
         assert trust() == pytest.approx(before * 0.5)
@@ -194,9 +198,9 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
         assert trust() == pytest.approx(before)
         add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         assert trust() == pytest.approx(before * 0.2)
-        unrelate(
-            agent_id=agent.id, source=Node(NodeKind.MEMORY, fact), target=Node(NodeKind.BELIEF, belief.id)
-        )
+        ends = GraphNode(GraphNodeKind.MEMORY, fact), GraphNode(GraphNodeKind.BELIEF, belief.id)
+        unrelate(agent_id=agent.id, source=ends[0], target=ends[1])
+        update_trust_of_ends(agent_id=agent.id, ends=ends)
         assert trust() == pytest.approx(before)
 
 
@@ -204,12 +208,7 @@ def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         fact = MemoryFactory(agent=agent, type="semantic", trust=0.9, detail={})
-        relate(
-            agent_id=agent.id,
-            source=Node(NodeKind.MEMORY, fact.id),
-            target=Node(NodeKind.BELIEF, belief.id),
-            relation=Relation.CONTRADICTS,
-        )
+        relate_to_belief(agent, fact.id, belief.id)
         assert Memory.objects.get(id=fact.id).trust == 0.9
 
 
@@ -221,12 +220,7 @@ def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent:
         tenant_id=agent.tenant_id, agent_id=agent.id, content="The ice broke.", sources=[first]
     )
     with tenant_transaction(agent.tenant_id):
-        relate(
-            agent_id=agent.id,
-            source=Node(NodeKind.MEMORY, fact),
-            target=Node(NodeKind.BELIEF, belief.id),
-            relation=Relation.CONTRADICTS,
-        )
+        relate_to_belief(agent, fact, belief.id)
 
     def doubt() -> None:
         try:

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import numpy as np
 
-from apps.memories.services.recall.scan import Found, Query
+from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.candidates import Candidate, Candidates, Links
 from arbor.memory.fusion import Background
-from arbor.memory.query import Reading
+from arbor.memory.query import ReadQuery
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, NAMES
 from bench.figures import table
@@ -43,10 +43,10 @@ def asked(*, words: float, lent: float) -> JudgedQuestion:
     )
     query = Query(
         request=RecallRequest(agent_id=UUID(int=9), text="?", limit=2, now=NOW),
-        reading=Reading(lexical={}, speakers=frozenset(), span=None),
+        reading=ReadQuery(lexical={}, speakers=frozenset(), span=None),
         documents=3,
     )
-    found = Found(
+    found = ScanResult(
         candidates=candidates,
         links=Links.of([(2, 1, lent)]),
         background=Background(mean=0.0, deviation=0.0),

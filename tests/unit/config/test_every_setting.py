@@ -18,7 +18,7 @@ from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
-from arbor.memory.retention import Retention
+from arbor.memory.values import Retention
 from config.cli import up
 from config.environment import data_dir
 from config.pools import worker_pools

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.cluster_links import ClusterLink, Link, Placed, Tie, middle_half, relate
+from arbor.memory.cluster_links import ClusterLink, FoundLink, MemoryTie, PlacedCluster, middle_half, relate
 from arbor.memory.clusters import (
     LEAST_COSINE,
     MOST_EACH,
+    ClusterResonance,
     ClusterValue,
     Cosines,
     Felt,
-    Resonance,
     Vectors,
     assign,
     centroid_of,
@@ -268,12 +268,14 @@ def test_a_resonant_cluster_without_clear_memory_is_partial(
     centre: float, best_memory: float, partial: bool
 ) -> None:
     cosines = Cosines(mean=0.1, deviation=0.1)
-    found = tip_of_tongue([Resonance(id=IDS[0], centre=centre, best_memory=best_memory)], cosines)
+    found = tip_of_tongue([ClusterResonance(id=IDS[0], centre=centre, best_memory=best_memory)], cosines)
     assert bool(found) is partial
 
 
 def test_the_nearest_three_clusters_are_partially_recalled() -> None:
-    themes = [Resonance(id=IDS[place], centre=0.45 + place / 100, best_memory=0.3) for place in range(6)]
+    themes = [
+        ClusterResonance(id=IDS[place], centre=0.45 + place / 100, best_memory=0.3) for place in range(6)
+    ]
     found = tip_of_tongue(themes, Cosines(mean=0.1, deviation=0.1))
     assert [resonance.id for resonance in found] == [IDS[5], IDS[4], IDS[3]]
 
@@ -283,8 +285,8 @@ def test_the_nearest_three_clusters_are_partially_recalled() -> None:
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
-def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> Placed:
-    return Placed(
+def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> PlacedCluster:
+    return PlacedCluster(
         id=IDS[300 + place],
         centroid=check_vectors([centre])[0],
         members=frozenset(IDS[place] for place in members),
@@ -293,7 +295,7 @@ def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> 
     )
 
 
-def shown(links: list[Link]) -> set[tuple[int, str, int, float]]:
+def shown(links: list[FoundLink]) -> set[tuple[int, str, int, float]]:
     return {
         (link.source.int - 300, link.link.value, link.target.int - 300, round(link.strength, 3))
         for link in links
@@ -319,12 +321,12 @@ def test_clusters_overlap_resemble_and_evolve() -> None:
 def test_relations_between_members_add_up_as_evidence() -> None:
     themes = [placed(0, range(3), [1, 0]), placed(1, range(5, 8), [0, 1])]
     ties = [
-        Tie(source=IDS[0], target=IDS[5], relation=Relation.CONTRADICTS, weight=0.5),
-        Tie(source=IDS[6], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5),
-        Tie(source=IDS[0], target=IDS[1], relation=Relation.CAUSES, weight=1.0),
-        Tie(source=IDS[0], target=IDS[90], relation=Relation.CAUSES, weight=1.0),
-        Tie(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
-        Tie(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
+        MemoryTie(source=IDS[0], target=IDS[5], relation=Relation.CONTRADICTS, weight=0.5),
+        MemoryTie(source=IDS[6], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5),
+        MemoryTie(source=IDS[0], target=IDS[1], relation=Relation.CAUSES, weight=1.0),
+        MemoryTie(source=IDS[0], target=IDS[90], relation=Relation.CAUSES, weight=1.0),
+        MemoryTie(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
+        MemoryTie(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
     ]
     assert shown(relate(themes, ties, near=0.9)) == {
         (0, "contradicts", 1, 0.75),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.decay import days_between, relevance
+from arbor.memory.forgetting import days_between, relevance
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 FRACTIONS = st.floats(0, 1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from arbor.errors import Invalid
-from arbor.memory.filters import EVERYTHING, RecallFilter
+from arbor.memory.recall_request import EVERYTHING, RecallFilter
 from arbor.memory.values import MemoryType
 
 MAY = datetime(2024, 5, 1, tzinfo=UTC)

@@ -10,10 +10,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.decay import decayed_importance, effective_importance
-from arbor.memory.forgetting import KEEP, Held, Policy, Reason, forget
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType
+from arbor.memory.forgetting import (
+    KEEP,
+    Held,
+    Policy,
+    Reason,
+    decayed_importance,
+    effective_importance,
+    forget,
+)
+from arbor.memory.values import MemoryType, Retention
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 POLICY = Policy()

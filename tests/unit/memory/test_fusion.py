@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.candidates import Candidate, Candidates, Links, halves, id_numbers, whole
-from arbor.memory.decay import days_between, effective_importance, relevance
-from arbor.memory.fusion import Background, Ranked, contenders, lasting_terms, rank
-from arbor.memory.query import Reading
+from arbor.memory.forgetting import days_between, effective_importance, relevance
+from arbor.memory.fusion import Background, Ranked, ScoreInputs, contenders, lasting_terms, rank
+from arbor.memory.query import ReadQuery
 from arbor.memory.timespan import TimeSpan
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
@@ -51,16 +51,18 @@ def ranked(
     mood: float | None = None,
     **asked: object,
 ) -> dict[int, Ranked]:
-    nothing = Reading(lexical={}, speakers=frozenset(), span=None)
+    nothing = ReadQuery(lexical={}, speakers=frozenset(), span=None)
     reading = replace(nothing, **asked)  # type: ignore[arg-type]
     found = rank(
-        Candidates.of(candidates),
-        reading=reading,
-        background=BACKGROUND,
+        ScoreInputs(
+            candidates=Candidates.of(candidates),
+            reading=reading,
+            background=BACKGROUND,
+            links=Links.of(ties),
+            mood=mood,
+        ),
         now=NOW,
         limit=limit,
-        links=Links.of(ties),
-        mood=mood,
     )
     return {place.id.int: place for place in found}
 
@@ -197,9 +199,13 @@ def test_nothing_is_ranked_when_nothing_is_there_or_wanted() -> None:
 
 
 def test_vectors_that_are_all_alike_tell_nothing() -> None:
-    reading = Reading(lexical={}, speakers=frozenset(), span=None)
+    reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
     flat = Background(mean=0.7, deviation=0.0)
-    found = rank(Candidates.of(some({"similarity": 0.7})), reading=reading, background=flat, now=NOW, limit=1)
+    found = rank(
+        ScoreInputs(candidates=Candidates.of(some({"similarity": 0.7})), reading=reading, background=flat),
+        now=NOW,
+        limit=1,
+    )
     assert found[0].terms.meaning == 0
 
 
@@ -223,7 +229,7 @@ CANDIDATES = st.builds(
     valence=st.floats(-1, 1),
 )
 BACKGROUNDS = st.builds(Background, mean=st.floats(-1, 1), deviation=st.floats(0, 1))
-READING = Reading(
+READING = ReadQuery(
     lexical={},
     speakers=frozenset({"caroline"}),
     span=TimeSpan(start=NOW - timedelta(days=9), end=NOW),
@@ -234,7 +240,11 @@ READING = Reading(
 def test_ranks_are_ordered_bounded_and_never_nan(
     candidates: list[Candidate], background: Background, limit: int
 ) -> None:
-    found = rank(Candidates.of(candidates), reading=READING, background=background, now=NOW, limit=limit)
+    found = rank(
+        ScoreInputs(candidates=Candidates.of(candidates), reading=READING, background=background),
+        now=NOW,
+        limit=limit,
+    )
     assert len(found) == min(limit, len(candidates))
     highest = sum(getattr(DEFAULT_WEIGHTS, weight.name) for weight in fields(Weights)) * 4
     for place in found:
@@ -252,7 +262,11 @@ def test_a_memory_that_fits_better_is_never_scored_lower(
     candidates: list[Candidate], background: Background, better: str
 ) -> None:
     def score(all_of_them: list[Candidate]) -> float:
-        found = rank(Candidates.of(all_of_them), reading=READING, background=background, now=NOW, limit=99)
+        found = rank(
+            ScoreInputs(candidates=Candidates.of(all_of_them), reading=READING, background=background),
+            now=NOW,
+            limit=99,
+        )
         return next(place.score for place in found if place.id == candidates[0].id)
 
     best = candidates[0]._replace(**{better: 1.0})  # type: ignore[arg-type]
@@ -263,9 +277,9 @@ def test_a_memory_that_fits_better_is_never_scored_lower(
 def test_many_at_once_are_measured_as_one_by_one(candidates: list[Candidate], yearly: bool) -> None:
     span = TimeSpan(start=NOW - timedelta(days=40), end=NOW - timedelta(days=9), yearly=yearly)
     found = rank(
-        Candidates.of(candidates),
-        reading=replace(READING, span=span),
-        background=BACKGROUND,
+        ScoreInputs(
+            candidates=Candidates.of(candidates), reading=replace(READING, span=span), background=BACKGROUND
+        ),
         now=NOW,
         limit=99,
     )
@@ -321,13 +335,15 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
         places = {old: new for new, old in enumerate(order)}
         moved = [(places[lender], places[borrower], share) for lender, borrower, share in links]
         found = rank(
-            Candidates.of([candidates[place] for place in order]),
-            reading=READING,
-            background=background,
+            ScoreInputs(
+                candidates=Candidates.of([candidates[place] for place in order]),
+                reading=READING,
+                background=background,
+                links=Links.of(moved),
+                mood=mood,
+            ),
             now=NOW,
             limit=99,
-            links=Links.of(moved),
-            mood=mood,
         )
         return {memory.id: memory.terms.as_dict() for memory in found}
 
@@ -369,11 +385,14 @@ def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
             )
             for number in range(1, 200)
         ]
-        reading = Reading(lexical={}, speakers=frozenset(), span=None)
+        reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
         asked: dict[str, Any] = {"reading": reading, "background": BACKGROUND, "weights": DEFAULT_WEIGHTS}
         candidates = Candidates.of(bare)
         places = contenders(
-            candidates, lasting_terms(candidates, **asked), weights=DEFAULT_WEIGHTS, limit=limit
+            candidates,
+            lasting_terms(ScoreInputs(candidates=candidates, **asked)),
+            weights=DEFAULT_WEIGHTS,
+            limit=limit,
         )
         assert limit <= len(places) < 199
         for _ in range(20):
@@ -387,5 +406,9 @@ def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
                 )
                 for memory in bare
             ]
-            best = rank(Candidates.of(used), reading=reading, background=BACKGROUND, now=NOW, limit=limit)
+            best = rank(
+                ScoreInputs(candidates=Candidates.of(used), reading=reading, background=BACKGROUND),
+                now=NOW,
+                limit=limit,
+            )
             assert {place.index for place in best} <= set(places.tolist())

@@ -9,42 +9,52 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.health import WATCHES, Limit, Metric, State, figure, judge, judge_job, parse_limits, worst
+from arbor.memory.health import (
+    WATCHES,
+    HealthState,
+    Limit,
+    Metric,
+    figure,
+    judge,
+    judge_job,
+    parse_limits,
+    worst,
+)
 
 
 def test_every_metric_is_watched_and_says_what_to_do() -> None:
     assert set(WATCHES) == set(Metric)
     for metric in Metric:
         bad = figure(metric, count=10**9, most=10**9, age_s=1e12, limits={})
-        assert bad.state is not State.OK
+        assert bad.state is not HealthState.OK
         assert bad.title
         assert bad.remedy
         fine = figure(metric, count=0, limits={})
-        assert (fine.state, fine.remedy) == (State.OK, "")
+        assert (fine.state, fine.remedy) == (HealthState.OK, "")
 
 
 @pytest.mark.parametrize(
     ("value", "state"),
     [
-        (99, State.OK),
-        (100, State.WARN),
-        (999, State.WARN),
-        (1000, State.CRITICAL),
-        (math.nan, State.CRITICAL),
+        (99, HealthState.OK),
+        (100, HealthState.WARN),
+        (999, HealthState.WARN),
+        (1000, HealthState.CRITICAL),
+        (math.nan, HealthState.CRITICAL),
     ],
 )
-def test_a_limit_holds_from_its_value_on(value: float, state: State) -> None:
+def test_a_limit_holds_from_its_value_on(value: float, state: HealthState) -> None:
     assert judge(value, Limit(warn=100, critical=1000)) is state
 
 
 def test_the_limits_of_the_source_are_for_one_agents_memory() -> None:
     stale = Metric.STALE_NEIGHBORHOODS
-    assert figure(stale, count=5_000, most=99, limits={}).state is State.OK
-    assert figure(stale, count=5_000, most=100, limits={}).state is State.WARN
+    assert figure(stale, count=5_000, most=99, limits={}).state is HealthState.OK
+    assert figure(stale, count=5_000, most=100, limits={}).state is HealthState.WARN
     episodes = Metric.UNSUMMARIZED_EPISODES
     assert [figure(episodes, count=10, most=most, limits={}).state for most in (9, 10)] == [
-        State.OK,
-        State.WARN,
+        HealthState.OK,
+        HealthState.WARN,
     ]
 
 
@@ -61,7 +71,7 @@ def test_operators_turn_the_limits() -> None:
         Metric.EXPIRED: Limit(warn=60, critical=math.inf),
     }
     assert parse_limits("") == {}
-    assert figure(Metric.EXPIRED, count=1, age_s=1e9, limits=limits).state is State.WARN
+    assert figure(Metric.EXPIRED, count=1, age_s=1e9, limits=limits).state is HealthState.WARN
 
 
 @pytest.mark.parametrize(
@@ -76,27 +86,27 @@ def test_limits_that_make_no_sense_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("since_success", "since_first", "state"),
     [
-        (0, 0, State.OK),
-        (479, 9999, State.OK),
-        (480, 9999, State.WARN),
-        (900, 9999, State.CRITICAL),
-        (None, 100, State.OK),
-        (None, 9999, State.CRITICAL),
-        (-50, 0, State.OK),
+        (0, 0, HealthState.OK),
+        (479, 9999, HealthState.OK),
+        (480, 9999, HealthState.WARN),
+        (900, 9999, HealthState.CRITICAL),
+        (None, 100, HealthState.OK),
+        (None, 9999, HealthState.CRITICAL),
+        (-50, 0, HealthState.OK),
     ],
 )
 def test_a_job_is_late_after_three_periods_and_dead_after_ten(
-    since_success: float | None, since_first: float, state: State
+    since_success: float | None, since_first: float, state: HealthState
 ) -> None:
     assert judge_job(period_s=60, since_success_s=since_success, since_first_s=since_first) is state
 
 
 def test_a_run_with_failed_steps_is_reported() -> None:
     late = {"period_s": 60, "since_first_s": 9999}
-    assert judge_job(**late, since_success_s=0, failed=1) is State.WARN
-    assert judge_job(**late, since_success_s=9999, failed=1) is State.CRITICAL
+    assert judge_job(**late, since_success_s=0, failed=1) is HealthState.WARN
+    assert judge_job(**late, since_success_s=9999, failed=1) is HealthState.CRITICAL
 
 
 def test_the_whole_is_as_its_worst_part() -> None:
-    assert worst([]) is State.OK
-    assert worst([State.OK, State.CRITICAL, State.WARN]) is State.CRITICAL
+    assert worst([]) is HealthState.OK
+    assert worst([HealthState.OK, HealthState.CRITICAL, HealthState.WARN]) is HealthState.CRITICAL

@@ -18,7 +18,7 @@ from arbor.memory.details import (
     SemanticDetail,
     StrategicDetail,
 )
-from arbor.memory.merging import merged
+from arbor.memory.duplicates import merged
 from arbor.memory.trust import Source
 
 A, B = Source(kind="url", reference="a"), Source(kind="url", reference="b")

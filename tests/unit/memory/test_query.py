@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.lexical import speaker_index, term_index
-from arbor.memory.query import Reading, meaning_text, read_query
+from arbor.memory.query import ReadQuery, meaning_text, read_query
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 SPOKEN = {speaker_index("caroline"): 9, speaker_index("melanie"): 9, term_index("paint"): 2}
 
 
-def read(text: str) -> Reading:
+def read(text: str) -> ReadQuery:
     return read_query(text, df=SPOKEN, documents=20, now=NOW)
 
 

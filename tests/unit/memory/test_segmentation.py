@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.segmentation import DEFAULT_GAP, Section, Segmented, segment
+from arbor.memory.episodes import DEFAULT_GAP, EpisodeSegment, Segmented, segment
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 MINUTES = st.lists(st.integers(0, 600), min_size=1, max_size=30)
@@ -21,9 +21,9 @@ def moments(*minutes: int) -> list[tuple[datetime, int]]:
     return [(NOON + timedelta(minutes=minute), 0) for minute in minutes]
 
 
-def a_section(number: int, first: int, last: int, *, size: int = 2, is_open: bool = False) -> Section:
+def a_section(number: int, first: int, last: int, *, size: int = 2, is_open: bool = False) -> EpisodeSegment:
     (first_at, _), (last_at, _) = moments(first, last)
-    return Section(id=UUID(int=number), started_at=first_at, last_at=last_at, size=size, open=is_open)
+    return EpisodeSegment(id=UUID(int=number), started_at=first_at, last_at=last_at, size=size, open=is_open)
 
 
 def partition(minutes: list[int], found: Segmented) -> set[frozenset[int]]:
@@ -117,7 +117,7 @@ def test_episodes_have_no_gap_within_and_one_between_them(minutes: list[int]) ->
 
 @given(st.lists(MINUTES, min_size=1, max_size=6))
 def test_one_episode_at_most_is_open_across_batches(batches: list[list[int]]) -> None:
-    sections: dict[UUID, Section] = {}
+    sections: dict[UUID, EpisodeSegment] = {}
     places: list[tuple[UUID, int]] = []
     for batch in batches:
         found = segment(moments(*batch), list(sections.values()))

@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import (
+from arbor.memory.relations import (
     ANYWHERE,
     LABEL_LENGTH,
     MAX_HOPS,
     NOTE_LENGTH,
-    Node,
-    Step,
-    Tie,
+    GraphNode,
+    GraphNodeKind,
+    Relation,
+    TraversalStep,
+    TraversedEdge,
     check_edge,
     check_hops,
     clip,
@@ -25,7 +26,7 @@ from arbor.memory.traversal import (
     unfold,
 )
 
-NODES = [Node(NodeKind.MEMORY, UUID(int=number)) for number in range(1, 16)]
+NODES = [GraphNode(GraphNodeKind.MEMORY, UUID(int=number)) for number in range(1, 16)]
 edges = st.lists(
     st.tuples(
         st.integers(0, 14), st.integers(0, 14), st.sampled_from([Relation.CAUSES, Relation.SUPPORTS])
@@ -35,17 +36,19 @@ edges = st.lists(
 )
 
 
-def levels_of(drawn: list[tuple[int, int, Relation]], start: int) -> tuple[list[list[Step]], dict[int, int]]:
+def levels_of(
+    drawn: list[tuple[int, int, Relation]], start: int
+) -> tuple[list[list[TraversalStep]], dict[int, int]]:
     """Walk plainly, breadth first; return the steps by level, and how far each node is."""
     far = {start: 0}
-    levels: list[list[Step]] = []
+    levels: list[list[TraversalStep]] = []
     frontier = [start]
     while frontier:
-        level: dict[int, Step] = {}
+        level: dict[int, TraversalStep] = {}
         for source, target, relation in drawn:
             for via, met, onward in ((source, target, True), (target, source, False)):
                 if via in frontier and met not in far and met not in level:
-                    level[met] = Step(NODES[met], NODES[via].id, relation, 1.0, onward)
+                    level[met] = TraversalStep(NODES[met], NODES[via].id, relation, 1.0, onward)
         far |= dict.fromkeys(level, len(levels) + 1)
         levels.append(list(level.values()))
         frontier = list(level)
@@ -72,8 +75,10 @@ def test_every_path_is_made_of_edges_that_exist_and_is_as_long_as_the_node_is_fa
 
 
 def test_an_edge_walked_backwards_keeps_its_direction() -> None:
-    (found,) = unfold(NODES[0], [[Step(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
-    assert found.path == (Tie(source=NODES[1], target=NODES[0], relation=Relation.CAUSES, weight=0.5),)
+    (found,) = unfold(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
+    assert found.path == (
+        TraversedEdge(source=NODES[1], target=NODES[0], relation=Relation.CAUSES, weight=0.5),
+    )
 
 
 @pytest.mark.parametrize("hops", [0, -1, MAX_HOPS + 1, 1_000_000])

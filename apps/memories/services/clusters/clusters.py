@@ -2,92 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import Case, Q, When
+from django.db.models.functions import Now
+from pgvector import HalfVector
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.models import Cluster, ClusterMember, ClusterRelation
+from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.job import join, nearness, read_centres, read_latest, read_vectors
-from apps.memories.services.embedding.literals import halfvec_texts
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.store.remember import ALL_MEMORIES, lock_minds
+from apps.memories.services.graph.relations import id_of
+from apps.memories.services.store.term_counts import lock_minds, read_frequencies
 from apps.tenants.statements import change, fetch
 from arbor.errors import Invalid, NotFound
 from arbor.memory.cluster_links import ClusterLink
 from arbor.memory.clusters import MOST_EACH, Felt, assign, centroid_of, feeling_of
 from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
+from arbor.memory.values import MemoryStatus
 
 #: What one look at a cluster returns at most.
 MAX_LIMIT = 200
 NAME_LENGTH = 200
 
-_MEMORY = """
-SELECT agent_id, status, halfvec_send(embedding) FROM memories_memory WHERE tenant_id = %(tenant)s AND id = %(memory)s
-"""
-_OF_MEMORY = """
-SELECT cluster_id, strength FROM memories_clustermember WHERE tenant_id = %(tenant)s AND memory_id = %(memory)s
-ORDER BY strength DESC, cluster_id
-"""
-_CLUSTER = """
-SELECT agent_id, name, keywords::json FROM memories_cluster WHERE tenant_id = %(tenant)s AND id = %(cluster)s
-"""
-# The nearest first; `home`: it belongs to no other cluster more.
-_MEMBERS = """
-SELECT m.id, own.strength, m.importance, m.emotional_valence,
-    CASE WHEN vector_dims(m.embedding) = %(dimension)s THEN halfvec_send(m.embedding) END, left(m.content, %(characters)s),
-    NOT EXISTS (
-        SELECT FROM memories_clustermember other
-        WHERE other.tenant_id = %(tenant)s AND other.memory_id = m.id AND other.strength > own.strength
-    ) AS home
-FROM memories_clustermember own
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = own.memory_id AND m.status = 'active'
-WHERE own.tenant_id = %(tenant)s AND own.cluster_id = %(cluster)s ORDER BY own.strength DESC, m.id
-"""
-_FREQUENCIES = """
-SELECT term, memories FROM memories_term
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND term = ANY(%(terms)s::int[])
-"""
-_RECALCULATED = """
-UPDATE memories_cluster SET centroid = %(centroid)s, keywords = %(keywords)s::jsonb, name = %(name)s,
-    emotional_valence = %(valence)s, emotional_intensity = %(intensity)s, importance = %(importance)s, size = %(size)s,
-    stale = false, updated_at = now()
-WHERE tenant_id = %(tenant)s AND id = %(cluster)s
-"""
-_NAME = "UPDATE memories_cluster SET name = %(name)s WHERE tenant_id = %(tenant)s AND id = %(cluster)s"
-# Marked in the order of their ids, as by everybody who changes several.
-_MARK = """
-WITH gone AS (
-    DELETE FROM memories_clustermember WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
-    RETURNING cluster_id
-), mine AS MATERIALIZED (
-    SELECT id FROM memories_cluster
-    WHERE tenant_id = %(tenant)s AND id IN (SELECT cluster_id FROM gone) ORDER BY id FOR UPDATE
-)
-UPDATE memories_cluster c SET stale = true, size = greatest(0, c.size - (
-    SELECT count(*)::int FROM gone WHERE gone.cluster_id = c.id
-))
-FROM mine WHERE c.tenant_id = %(tenant)s AND c.id = mine.id
-"""
-_SHOWN = """
-SELECT m.id, m.content, own.strength FROM memories_clustermember own
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = own.memory_id AND m.status = 'active'
-WHERE own.tenant_id = %(tenant)s AND own.cluster_id = %(cluster)s ORDER BY own.strength DESC, m.id LIMIT %(limit)s
-"""
-_RELATED = """
-SELECT c.id, c.name, c.keywords::json, r.relation, r.strength, r.source_id = %(cluster)s AS leads
-FROM memories_clusterrelation r
-JOIN memories_cluster c ON c.tenant_id = r.tenant_id
-    AND c.id = CASE r.source_id WHEN %(cluster)s THEN r.target_id ELSE r.source_id END
-WHERE r.tenant_id = %(tenant)s AND (
-    r.source_id = %(cluster)s OR r.target_id = %(cluster)s AND r.relation <> ALL(%(both_ways)s::text[])
-)
-ORDER BY r.strength DESC, c.id, r.relation LIMIT %(limit)s
-"""
 _BOTH_WAYS = (ClusterLink.OVERLAPS, ClusterLink.SIMILAR, ClusterLink.CONTRADICTS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class ClusterMembership:
     """A memory in a cluster, and how strongly it belongs, 0 to 1."""
 
     memory_id: UUID
@@ -117,12 +63,12 @@ def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH)
     """
     if not 1 <= max_clusters <= MOST_EACH:
         raise Invalid(f"a memory belongs to 1 to {MOST_EACH} clusters, asked for {max_clusters}")
-    rows = fetch(_MEMORY, memory=memory_id)
+    rows = fetch(queries.MEMORY_VECTOR, memory=memory_id)
     if not rows:
         raise NotFound(f"this tenant has no memory {memory_id}")
     agent_id, status, vector = rows[0]
     lock_minds([agent_id])
-    present: dict[UUID, float] = dict(fetch(_OF_MEMORY, memory=memory_id))
+    present = _clusters_of(memory_id)
     if present or status != "active" or vector is None:
         return present
     model = model_of(agent_id)
@@ -132,7 +78,7 @@ def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH)
     if clusters:
         strengths = assign(own, centres, least=nearness(latest), most=max_clusters)
         join(agent_id, [memory_id], clusters, strengths)
-    return dict(fetch(_OF_MEMORY, memory=memory_id))
+    return _clusters_of(memory_id)
 
 
 def recalculate_cluster(*, cluster_id: UUID) -> None:
@@ -145,25 +91,26 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     agent_id, name, before = _cluster(cluster_id)
     lock_minds([agent_id])
     model = model_of(agent_id)
-    rows = fetch(_MEMBERS, cluster=cluster_id, dimension=model.dimension, characters=READ_CHARACTERS)
+    rows = fetch(
+        queries.CLUSTER_MEMBERS, cluster=cluster_id, dimension=model.dimension, characters=READ_CHARACTERS
+    )
     having = [row for row in rows if row[4] is not None]
     home = [row for row in having if row[6]] or having
     _, vectors = read_vectors([(row[0], row[4]) for row in home], model)
     centre = centroid_of(vectors)
     texts = [row[5] for row in rows[:READ_MEMBERS]]
-    df = dict(fetch(_FREQUENCIES, agent=agent_id, terms=[ALL_MEMORIES, *sorted(terms_in(texts))]))
-    words = keywords(texts, df, df.get(ALL_MEMORIES, 0))
+    words = keywords(texts, *read_frequencies(agent_id, terms_in(texts)))
     feeling = feeling_of([Felt(strength=row[1], importance=row[2], valence=row[3]) for row in rows])
-    change(
-        _RECALCULATED,
-        cluster=cluster_id,
-        centroid=halfvec_texts([centre])[0] if centre is not None else None,
-        keywords=json.dumps(words),
+    Cluster.objects.filter(id=cluster_id).update(
+        centroid=HalfVector(centre) if centre is not None else None,
+        keywords=list(words),
         name=name if name != name_of(before) else name_of(words),
-        valence=feeling.valence,
-        intensity=feeling.intensity,
+        emotional_valence=feeling.valence,
+        emotional_intensity=feeling.intensity,
         importance=feeling.importance,
         size=len(rows),
+        stale=False,
+        updated_at=Now(),
     )
 
 
@@ -173,7 +120,7 @@ def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
     In the open transaction, the mind locked, by whoever archives memories or brings them back. One statement. Ids that are
     no memory's are ignored.
     """
-    return change(_MARK, ids=sorted(set(memory_ids))) if memory_ids else 0
+    return change(queries.MARK_CLUSTERS, ids=sorted(set(memory_ids))) if memory_ids else 0
 
 
 def name_cluster(*, cluster_id: UUID, name: str) -> None:
@@ -187,18 +134,22 @@ def name_cluster(*, cluster_id: UUID, name: str) -> None:
             f"a cluster's name must have 1 to {NAME_LENGTH} characters without NUL, got {len(shown)}"
         )
     _cluster(cluster_id)
-    change(_NAME, cluster=cluster_id, name=shown)
+    Cluster.objects.filter(id=cluster_id).update(name=shown)
 
 
-def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[Member]:
+def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembership]:
     """Return the active members of a cluster, the nearest to its centre first. Two statements.
 
     Raises NotFound for a cluster that this tenant does not have, Invalid for a limit outside 1 to 200.
     """
     _check_limit(limit)
     _cluster(cluster_id)
-    rows = fetch(_SHOWN, cluster=cluster_id, limit=limit)
-    return [Member(memory_id=row[0], content=row[1], strength=row[2]) for row in rows]
+    members = ClusterMember.objects.filter(cluster_id=cluster_id, memory__status=MemoryStatus.ACTIVE)
+    shown = members.order_by("-strength", "memory_id").values_list("memory_id", "memory__content", "strength")
+    return [
+        ClusterMembership(memory_id=memory_id, content=content, strength=strength)
+        for memory_id, content, strength in shown[:limit]
+    ]
 
 
 def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedCluster]:
@@ -208,28 +159,76 @@ def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedC
     """
     _check_limit(limit)
     _cluster(cluster_id)
-    rows = fetch(_RELATED, cluster=cluster_id, limit=limit, both_ways=[link.value for link in _BOTH_WAYS])
+    back = Q(target_id=cluster_id) & ~Q(relation__in=[link.value for link in _BOTH_WAYS])
+    relations = ClusterRelation.objects.filter(Q(source_id=cluster_id) | back).annotate(
+        other=Case(When(source_id=cluster_id, then="target_id"), default="source_id")
+    )
+    found = list(relations.order_by("-strength", "other", "relation")[:limit])
+    others = Cluster.objects.only("tenant_id", "name", "keywords").in_bulk([row.other for row in found])
     return [
         RelatedCluster(
-            id=row[0],
-            name=row[1],
-            keywords=tuple(row[2]),
-            relation=ClusterLink(row[3]),
-            strength=row[4],
-            leads=row[5],
+            id=row.other,
+            name=others[row.other].name,
+            keywords=tuple(others[row.other].keywords),
+            relation=ClusterLink(row.relation),
+            strength=row.strength,
+            leads=row.source_id == cluster_id,
         )
-        for row in rows
+        for row in found
     ]
 
 
+def _clusters_of(memory_id: UUID) -> dict[UUID, float]:
+    members = ClusterMember.objects.filter(memory_id=memory_id).order_by("-strength", "cluster_id")
+    return dict(members.values_list("cluster_id", "strength"))
+
+
 def _cluster(cluster_id: UUID) -> tuple[UUID, str, tuple[str, ...]]:
-    rows = fetch(_CLUSTER, cluster=cluster_id)
-    if not rows:
+    row = Cluster.objects.filter(id=cluster_id).values_list("agent_id", "name", "keywords").first()
+    if row is None:
         raise NotFound(f"this tenant has no cluster {cluster_id}")
-    agent_id, name, words = rows[0]
+    agent_id, name, words = row
     return agent_id, name, tuple(words)
 
 
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid(f"1 to {MAX_LIMIT} are shown at once, asked for {limit}")
+
+
+def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
+    """Return id and name of a cluster of the agent, by its id or its name. Raises NotFound."""
+    try:
+        wanted = id_of(named)
+    except NotFound:
+        wanted = None
+    named_so = Cluster.objects.filter(Q(id=wanted) | Q(name__iexact=named), agent_id=agent_id)
+    rows = sorted(named_so.values_list("id", "name"), key=lambda row: (row[0] != wanted, row[0]))
+    if not rows:
+        raise NotFound(f"there is no theme {named!r} of this agent")
+    found: tuple[UUID, str] = rows[0]
+    return found
+
+
+def rename(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
+    """Name a cluster: it keeps the name. Raises Invalid for one that is empty or too long."""
+    name_cluster(cluster_id=cluster[0], name=name)
+    _record(agent_id, cluster, actor, f"named a theme {name!r}: {reason}", {"from": cluster[1], "to": name})
+
+
+def mark_for_reclustering(*, agent_id: UUID, cluster: tuple[UUID, str], reason: str, actor: str) -> None:
+    """Mark a cluster stale, so that maintenance recomputes its centre and keywords from its memories."""
+    Cluster.objects.filter(id=cluster[0]).update(stale=True)
+    _record(agent_id, cluster, actor, f"had the theme {cluster[1]!r} put in order: {reason}", {})
+
+
+def _record(
+    agent_id: UUID, cluster: tuple[UUID, str], actor: str, message: str, change_of_name: dict[str, str]
+) -> None:
+    record(
+        action=AuditAction.MEMORIES_REVISED,
+        actor=actor,
+        agent_id=agent_id,
+        message=message,
+        detail={"cluster_id": str(cluster[0]), "changes": {"name": change_of_name} if change_of_name else {}},
+    )

@@ -10,11 +10,12 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.memories.services.clusters import queries
 from apps.memories.services.clusters.reclustering import MindClusters, plan_clusters
+from apps.memories.services.embedding.literals import decoded
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.embedding.vectors import decoded
 from apps.memories.services.jobs.rounds import Round, make_round
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
@@ -26,71 +27,11 @@ LATEST = 1_000
 #: What the setting may be: below, everything is one cluster; above, nothing is.
 LEAST_DEVIATIONS, MOST_DEVIATIONS = 0.5, 10.0
 
-# A mind that was never clustered, or whose centres were emptied; one with something changed, if it was reclustered long
-# ago (one from the future is a clock's that has jumped back since); and one with memories that are in no cluster yet.
-_DUE = """
-SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND {due}
-UNION ALL
-SELECT d.agent_id FROM memories_mind d WHERE d.tenant_id = t.id AND NOT {due} AND EXISTS ({waiting})
-    AND EXISTS (SELECT FROM memories_cluster c WHERE c.tenant_id = d.tenant_id AND c.agent_id = d.agent_id)
-"""
-_IS_DUE = """(
-    d.clustered_at IS NULL
-    OR EXISTS (
-        SELECT FROM memories_cluster c WHERE c.tenant_id = d.tenant_id AND c.agent_id = d.agent_id AND c.stale
-            AND (c.centroid IS NULL OR {long_ago})
-    )
-    OR {long_ago} AND EXISTS ({waiting})
-)"""
-_LONG_AGO = "d.clustered_at NOT BETWEEN now() - interval '{seconds} seconds' AND now()"
-_WAITING = """
-    SELECT FROM memories_upkeep u
-    JOIN memories_memory m ON m.tenant_id = u.tenant_id AND m.id = u.memory_id
-        AND m.status = 'active' AND m.embedding IS NOT NULL
-    WHERE u.tenant_id = d.tenant_id AND u.agent_id = d.agent_id AND u.unclustered
-"""
-_LATEST = """
-SELECT m.id, halfvec_send(m.embedding), coalesce(u.unclustered, false)
-FROM memories_memory m
-LEFT JOIN memories_upkeep u ON u.tenant_id = m.tenant_id AND u.memory_id = m.id
-WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.embedding IS NOT NULL
-    AND (m.expires_at IS NULL OR m.expires_at > now()) AND vector_dims(m.embedding) = %(dimension)s
-    AND l2_norm(m.embedding) > 0
-ORDER BY m.occurred_at DESC LIMIT %(latest)s
-"""
-_CENTRES = """
-SELECT id, halfvec_send(centroid) FROM memories_cluster
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND centroid IS NOT NULL
-    AND vector_dims(centroid) = %(dimension)s ORDER BY id
-"""
-# Only what is still active and in no cluster, and only into clusters that still are.
-_JOIN = """
-WITH added AS (
-    INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
-    SELECT %(tenant)s, c.id, m.id, new.strength, now()
-    FROM unnest(%(clusters)s::uuid[], %(memories)s::uuid[], %(strengths)s::float8[]) AS new (cluster, memory, strength)
-    JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.id = new.cluster
-    JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.id = new.memory
-        AND m.status = 'active'
-    ORDER BY c.id, m.id
-    ON CONFLICT (tenant_id, cluster_id, memory_id) DO NOTHING RETURNING cluster_id, memory_id
-), ended AS (
-    UPDATE memories_upkeep u SET unclustered = false
-    WHERE u.tenant_id = %(tenant)s AND u.memory_id IN (SELECT memory_id FROM added) AND u.unclustered
-), grown AS (
-    UPDATE memories_cluster c SET size = c.size + joined.count, stale = true
-    FROM (SELECT cluster_id, count(*) FROM added GROUP BY cluster_id) joined
-    WHERE c.tenant_id = %(tenant)s AND c.id = joined.cluster_id
-)
-SELECT count(DISTINCT memory_id) FROM added
-"""
-_STATE = "SELECT {due} FROM memories_mind d WHERE d.tenant_id = %(tenant)s AND d.agent_id = %(agent)s"
-
 
 def maintain_clusters() -> Round:
     """Assign new memories to the clusters of their agents, and recluster the minds that are due."""
     due = _due()
-    waiting = _DUE.replace("{due}", due).replace("{waiting}", _WAITING)
+    waiting = queries.MINDS_TO_CLUSTER.replace("{due}", due).replace("{waiting}", queries.WAITING_UNCLUSTERED)
     return make_round("clusters", waiting=waiting, tend=maintain_agent_clusters)
 
 
@@ -100,7 +41,7 @@ def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:
     Returns how many memories were looked at, or assigned; 0 when another worker was faster.
     """
     with tenant_transaction(tenant_id):
-        state = fetch(_STATE.format(due=_due()), agent=agent_id)
+        state = fetch(queries.CLUSTERING_STATE.format(due=_due()), agent=agent_id)
     if not state:
         return 0
     return recluster_mind(tenant_id, agent_id) if state[0][0] else assign_latest(tenant_id, agent_id)
@@ -132,7 +73,7 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
     """
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
-        latest = fetch(_LATEST, agent=agent_id, dimension=model.dimension, latest=LATEST)
+        latest = fetch(queries.LATEST_VECTORS, agent=agent_id, dimension=model.dimension, latest=LATEST)
         clusters, centres = read_centres(agent_id, model)
     fresh = [memory_id for memory_id, _, waits in latest if waits]
     if not fresh or not clusters:
@@ -164,13 +105,13 @@ def deviations() -> float:
 
 def read_latest(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
     """Return the agent's latest memories that have a vector, with their vectors. One statement."""
-    rows = fetch(_LATEST, agent=agent_id, dimension=model.dimension, latest=LATEST)
+    rows = fetch(queries.LATEST_VECTORS, agent=agent_id, dimension=model.dimension, latest=LATEST)
     return read_vectors([(memory_id, vector) for memory_id, vector, _ in rows], model)
 
 
 def read_centres(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
     """Return the agent's clusters and their centres; those without one, or with one of another dimension, left out."""
-    return read_vectors(fetch(_CENTRES, agent=agent_id, dimension=model.dimension), model)
+    return read_vectors(fetch(queries.CLUSTER_CENTRES, agent=agent_id, dimension=model.dimension), model)
 
 
 def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
@@ -193,7 +134,7 @@ def join(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths
     if not wanted:
         return 0
     joined: int = fetch(
-        _JOIN,
+        queries.JOIN_CLUSTERS,
         agent=agent_id,
         clusters=[row[0] for row in wanted],
         memories=[row[1] for row in wanted],
@@ -203,5 +144,7 @@ def join(agent_id: UUID, memory_ids: list[UUID], clusters: list[UUID], strengths
 
 
 def _due() -> str:
-    long_ago = _LONG_AGO.format(seconds=settings.ARBOR_CLUSTER_PERIOD.total_seconds())
-    return _IS_DUE.replace("{long_ago}", long_ago).replace("{waiting}", _WAITING)
+    long_ago = queries._LONG_AGO.format(seconds=settings.ARBOR_CLUSTER_PERIOD.total_seconds())
+    return queries.MIND_IS_DUE.replace("{long_ago}", long_ago).replace(
+        "{waiting}", queries.WAITING_UNCLUSTERED
+    )

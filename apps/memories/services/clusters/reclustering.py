@@ -10,115 +10,25 @@ from typing import Any
 from uuid import UUID
 
 import numpy as np
+from django.db.models.functions import Left, Now
 
-from apps.memories.services.embedding.literals import halfvec_texts
+from apps.memories.models import Cluster, ClusterMember, ClusterRelation, Edge, Memory, Mind, Upkeep
+from apps.memories.services.clusters import queries
+from apps.memories.services.embedding.literals import decoded, halfvec_texts
 from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.embedding.vectors import decoded
-from apps.memories.services.store.remember import ALL_MEMORIES
+from apps.memories.services.store.term_counts import read_frequencies
+from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.ids import uuid7
-from arbor.memory.cluster_links import BY_RELATION, Link, Placed, Tie, middle_half, relate
+from arbor.memory.cluster_links import BY_RELATION, FoundLink, MemoryTie, PlacedCluster, middle_half, relate
 from arbor.memory.clusters import ClusterValue, Felt, Vectors, check_vectors, cosines_among, feeling_of
 from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
 from arbor.memory.reclustering import arrange
-from arbor.memory.relations import Relation
+from arbor.memory.relations import GraphNodeKind, Relation
 
 #: A membership is written again when its strength has changed by more.
 _CHANGED_BY = 0.005
-
-_MIND = "SELECT clustered_at FROM memories_mind WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
-_MEMORIES = """
-SELECT id, halfvec_send(embedding), importance, emotional_valence, occurred_at FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND embedding IS NOT NULL
-    AND (expires_at IS NULL OR expires_at > now()) AND vector_dims(embedding) = %(dimension)s
-    AND l2_norm(embedding) > 0
-"""
-_CLUSTERS = """
-SELECT id, name, keywords::json, stale FROM memories_cluster WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-"""
-_MEMBERS = """
-SELECT m.cluster_id, m.memory_id, m.strength FROM memories_clustermember m
-JOIN memories_cluster c ON c.tenant_id = m.tenant_id AND c.id = m.cluster_id
-WHERE m.tenant_id = %(tenant)s AND c.agent_id = %(agent)s
-"""
-_TIES = """
-SELECT source_id, target_id, relation, weight FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND source_kind = 'memory' AND target_kind = 'memory'
-    AND relation = ANY(%(relations)s::text[])
-"""
-_TEXTS = """
-SELECT id, left(content, %(characters)s) FROM memories_memory
-WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-"""
-_FREQUENCIES = """
-SELECT term, memories FROM memories_term
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND term = ANY(%(terms)s::int[])
-"""
-# Whoever is first: nothing that was read may have been put in mind, or moved to other vectors, since.
-_CLAIM = """
-UPDATE memories_mind SET clustered_at = now()
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND clustered_at IS NOT DISTINCT FROM %(before)s
-    AND embedding_model = %(model)s AND embedding_dimension = %(dimension)s
-"""
-# Memories that joined a dissolved cluster after it was read look for another one.
-_DISSOLVE = """
-WITH gone AS (
-    DELETE FROM memories_clustermember WHERE tenant_id = %(tenant)s AND cluster_id = ANY(%(ids)s::uuid[])
-    RETURNING memory_id
-)
-UPDATE memories_upkeep SET unclustered = true
-WHERE tenant_id = %(tenant)s AND memory_id IN (SELECT memory_id FROM gone)
-"""
-_DELETE = "DELETE FROM memories_cluster WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
-# A name that somebody has given in the meantime stays.
-_KEEP = """
-INSERT INTO memories_cluster AS old (tenant_id, agent_id, id, name, centroid, keywords, emotional_valence,
-    emotional_intensity, importance, size, stale, activations, created_at, updated_at)
-SELECT %(tenant)s, %(agent)s, new.id, new.name, new.centroid, new.keywords, new.valence, new.intensity,
-    new.importance, new.size, false, 0, now(), now()
-FROM jsonb_to_recordset(%(rows)s::jsonb) AS new (id uuid, name text, centroid halfvec, keywords jsonb,
-    valence float8, intensity float8, importance float8, size int)
-ORDER BY new.id
-ON CONFLICT (tenant_id, id) DO UPDATE SET centroid = EXCLUDED.centroid, keywords = EXCLUDED.keywords,
-    name = CASE WHEN old.name = %(named)s::jsonb ->> old.id::text THEN EXCLUDED.name ELSE old.name END,
-    emotional_valence = EXCLUDED.emotional_valence, emotional_intensity = EXCLUDED.emotional_intensity,
-    importance = EXCLUDED.importance, size = EXCLUDED.size, stale = false, updated_at = now()
-"""
-_LEAVE = """
-DELETE FROM memories_clustermember m USING unnest(%(clusters)s::uuid[], %(memories)s::uuid[]) AS gone (cluster, memory)
-WHERE m.tenant_id = %(tenant)s AND m.cluster_id = gone.cluster AND m.memory_id = gone.memory
-"""
-_BELONG = """
-INSERT INTO memories_clustermember (tenant_id, cluster_id, memory_id, strength, added_at)
-SELECT %(tenant)s, new.cluster, m.id, new.strength, now()
-FROM unnest(%(clusters)s::uuid[], %(memories)s::uuid[], %(strengths)s::float8[]) AS new (cluster, memory, strength)
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = new.memory AND m.status = 'active'
-ORDER BY new.cluster, m.id
-ON CONFLICT (tenant_id, cluster_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
-"""
-_END = """
-UPDATE memories_upkeep SET unclustered = false
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND unclustered AND memory_id = ANY(%(ids)s::uuid[])
-"""
-# Members that joined or left during the computation: counted now, reclustered the next time.
-_RECOUNT = """
-UPDATE memories_cluster c SET size = now.size, stale = true
-FROM (
-    SELECT c.id, count(m.memory_id) AS size FROM memories_cluster c
-    LEFT JOIN memories_clustermember m ON m.tenant_id = c.tenant_id AND m.cluster_id = c.id
-    WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s GROUP BY c.id
-) now WHERE c.tenant_id = %(tenant)s AND c.id = now.id AND c.size <> now.size
-"""
-_UNLINK = """
-DELETE FROM memories_clusterrelation r USING memories_cluster c
-WHERE r.tenant_id = %(tenant)s AND c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND r.source_id = c.id
-"""
-_LINK = """
-INSERT INTO memories_clusterrelation (tenant_id, source_id, target_id, relation, strength, computed_at)
-SELECT %(tenant)s, *, now()
-FROM unnest(%(sources)s::uuid[], %(targets)s::uuid[], %(relations)s::text[], %(strengths)s::float8[])
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,24 +58,26 @@ class MindClusters:
     #: Importance, valence and time by memory.
     traits: Mapping[UUID, tuple[float, float, datetime]]
     existing: Mapping[UUID, ExistingCluster]
-    ties: Sequence[Tie]
+    ties: Sequence[MemoryTie]
 
     @classmethod
     def read(cls, agent_id: UUID) -> MindClusters | None:
         """Read it in the open transaction; None for an agent that has no mind. Six statements."""
-        mind = fetch(_MIND, agent=agent_id)
-        if not mind:
+        mind = Mind.objects.filter(agent_id=agent_id).first()
+        if mind is None:
             return None
         model = model_of(agent_id)
-        rows = fetch(_MEMORIES, agent=agent_id, dimension=model.dimension)
+        rows = fetch(queries.MIND_VECTORS, agent=agent_id, dimension=model.dimension)
         members: dict[UUID, dict[UUID, float]] = {}
-        for cluster_id, memory_id, strength in fetch(_MEMBERS, agent=agent_id):
+        for cluster_id, memory_id, strength in ClusterMember.objects.filter(
+            cluster__agent_id=agent_id
+        ).values_list("cluster_id", "memory_id", "strength"):
             members.setdefault(cluster_id, {})[memory_id] = strength
         ids, vectors = decoded([row[:2] for row in rows], len(rows[0][1])) if rows else ([], [[1.0]])
         return cls(
             agent_id=agent_id,
             model=model,
-            clustered_at=mind[0][0],
+            clustered_at=mind.clustered_at,
             ids=ids,
             vectors=check_vectors(vectors)[: len(ids)],
             traits={row[0]: row[2:] for row in rows},
@@ -173,13 +85,18 @@ class MindClusters:
                 row[0]: ExistingCluster(
                     name=row[1], keywords=tuple(row[2]), stale=row[3], members=members.get(row[0], {})
                 )
-                for row in fetch(_CLUSTERS, agent=agent_id)
+                for row in Cluster.objects.filter(agent_id=agent_id).values_list(
+                    "id", "name", "keywords", "stale"
+                )
             },
             ties=[
-                Tie(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
-                for row in fetch(
-                    _TIES, agent=agent_id, relations=[relation.value for relation in BY_RELATION]
-                )
+                MemoryTie(source=row[0], target=row[1], relation=Relation(row[2]), weight=row[3])
+                for row in Edge.objects.filter(
+                    agent_id=agent_id,
+                    source_kind=GraphNodeKind.MEMORY.value,
+                    target_kind=GraphNodeKind.MEMORY.value,
+                    relation__in=[relation.value for relation in BY_RELATION],
+                ).values_list("source_id", "target_id", "relation", "weight")
             ],
         )
 
@@ -197,7 +114,7 @@ def plan_clusters(mind: MindClusters, *, deviations: float) -> ReclusteringPlan:
         began, ended = middle_half([mind.traits[member][2] for member in cluster.members])
         assert cluster.centroid is not None
         placed.append(
-            Placed(
+            PlacedCluster(
                 id=cluster_id,
                 centroid=cluster.centroid,
                 members=frozenset(cluster.members),
@@ -213,7 +130,7 @@ class ReclusteringPlan:
     """The clusters to write, once the words of the changed ones have been read."""
 
     def __init__(
-        self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[Link]
+        self, mind: MindClusters, clusters: Mapping[UUID, ClusterValue], links: Sequence[FoundLink]
     ) -> None:
         self._mind = mind
         self._clusters = clusters
@@ -225,56 +142,66 @@ class ReclusteringPlan:
         }
         self._texts: dict[UUID, str] = {}
         self._frequencies: dict[int, int] = {}
+        self._documents = 0
 
     def read_words(self) -> None:
         """Read what members of changed clusters say, and how often its words occur. Two statements, or none."""
         ids = {memory_id for cluster_id in self._changed() for memory_id in self._most_typical(cluster_id)}
         if ids:
-            self._texts = dict(fetch(_TEXTS, ids=sorted(ids), characters=READ_CHARACTERS))
+            texts = Memory.objects.filter(id__in=ids).values_list("id", Left("content", READ_CHARACTERS))
+            self._texts = dict(texts)
             terms = terms_in(list(self._texts.values()))
-            self._frequencies = dict(
-                fetch(_FREQUENCIES, agent=self._mind.agent_id, terms=[ALL_MEMORIES, *sorted(terms)])
-            )
+            self._frequencies, self._documents = read_frequencies(self._mind.agent_id, terms)
 
     def describe(self) -> None:
         """Find the keywords of the clusters that changed."""
-        documents = self._frequencies.get(ALL_MEMORIES, 0)
         for cluster_id in self._changed():
             texts = [
                 self._texts[memory_id]
                 for memory_id in self._most_typical(cluster_id)
                 if memory_id in self._texts
             ]
-            self._keywords[cluster_id] = keywords(texts, self._frequencies, documents)
+            self._keywords[cluster_id] = keywords(texts, self._frequencies, self._documents)
 
     def write(self) -> bool:
         """Write the plan in the open transaction, the mind locked; return whether it was up to date. Ten statements."""
         mind = self._mind
         agent, model = mind.agent_id, mind.model
-        if not change(
-            _CLAIM, agent=agent, before=mind.clustered_at, model=model.name, dimension=model.dimension
-        ):
+        # Whoever is first: nothing that was read may have been put in mind, or moved to other vectors, since.
+        claimed = Mind.objects.filter(
+            agent_id=agent,
+            clustered_at=mind.clustered_at,
+            embedding_model=model.name,
+            embedding_dimension=model.dimension,
+        ).update(clustered_at=Now())
+        if not claimed:
             return False
         if gone := sorted(set(mind.existing) - set(self._clusters)):
-            change(_DISSOLVE, ids=gone)
-            change(_DELETE, ids=gone)
+            change(queries.DISSOLVE_CLUSTERS, ids=gone)
+            Cluster.objects.filter(id__in=gone).delete()
         if self._clusters:
             names = {
                 str(cluster_id): existing.name
                 for cluster_id, existing in mind.existing.items()
                 if not existing.named
             }
-            change(_KEEP, agent=agent, rows=json.dumps(self._rows()), named=json.dumps(names))
+            change(
+                queries.WRITE_CLUSTERS, agent=agent, rows=json.dumps(self._rows()), named=json.dumps(names)
+            )
         self._write_members()
-        change(_END, agent=agent, ids=list(mind.ids))
-        change(_RECOUNT, agent=agent)
-        change(_UNLINK, agent=agent)
-        change(
-            _LINK,
-            sources=[link.source for link in self._links],
-            targets=[link.target for link in self._links],
-            relations=[link.link.value for link in self._links],
-            strengths=[link.strength for link in self._links],
+        waiting = Upkeep.objects.filter(agent_id=agent, unclustered=True, memory_id__in=list(mind.ids))
+        waiting.update(unclustered=False)
+        change(queries.RECOUNT_MEMBERS, agent=agent)
+        ClusterRelation.objects.filter(source__agent_id=agent).delete()
+        ClusterRelation.objects.bulk_create(
+            ClusterRelation(
+                tenant_id=current_tenant(),
+                source_id=link.source,
+                target_id=link.target,
+                relation=link.link.value,
+                strength=link.strength,
+            )
+            for link in self._links
         )
         return True
 
@@ -290,10 +217,12 @@ class ReclusteringPlan:
                 if abs(before.get(memory_id, -1.0) - strength) > _CHANGED_BY
             ]
         if left:
-            change(_LEAVE, clusters=[row[0] for row in left], memories=[row[1] for row in left])
+            change(
+                queries.LEAVE_CLUSTERS, clusters=[row[0] for row in left], memories=[row[1] for row in left]
+            )
         if belong:
             change(
-                _BELONG,
+                queries.WRITE_MEMBERS,
                 clusters=[row[0] for row in belong],
                 memories=[row[1] for row in belong],
                 strengths=[row[2] for row in belong],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -15,6 +15,8 @@ from uuid import UUID
 import structlog
 from django.db import connections
 
+from apps.memories.models import BufferItem, Episode, Memory, Upkeep
+from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedders import (
     answers,
     embedder_faults,
@@ -27,9 +29,9 @@ from apps.memories.services.embedding.embedding import Vectors, embed_texts, emb
 from apps.memories.services.embedding.literals import halfvec_texts
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.graph.neighborhoods import mark_stale
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import OPS, tenant_transaction
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 
@@ -70,7 +72,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backlog:
+class EmbeddingBacklog:
     """The number of texts without a vector in the whole installation, and the age of the oldest."""
 
     waiting: int
@@ -80,81 +82,12 @@ class Backlog:
     refused: int
 
 
-# Buffer items expire soonest, so they come first; a summary serves many memories. Of each kind agents take turns, among
-# what has waited longest and what came last: one agent's flood hides nobody's oldest or newest.
-_OF_KIND = """
-    (SELECT '{table}' AS kind, agent_id, id FROM (
-        SELECT agent_id, id, row_number() OVER (PARTITION BY agent_id ORDER BY at, id) AS turn FROM (
-            (SELECT w.agent_id, w.id, w.{at} AS at FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} LIMIT %(looked)s)
-            UNION
-            (SELECT w.agent_id, w.id, w.{at} FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} DESC LIMIT %(looked)s)
-        ) ends
-    ) turns ORDER BY turn, random() LIMIT %(per_tenant)s)
-"""
-_UNREAD = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = ''"
-_WAIT = {
-    Kind.BUFFER: ("created_at", f"{_UNREAD} AND w.expires_at > now()"),
-    Kind.EPISODE: ("last_at", f"{_UNREAD} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
-    Kind.MEMORY: ("created_at", f"{_UNREAD} AND w.status = 'active'"),
-}
-_OF_TENANT = " UNION ALL ".join(
-    _OF_KIND.replace("{table}", kind).replace("{at}", at).replace("{wait}", wait)
-    for kind, (at, wait) in _WAIT.items()
-)
 # The operations role finds what waits; its text is read as the tenant.
-_TEXTS = {
-    kind: f"SELECT id, {text} FROM {kind} WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"  # noqa: S608
-    for kind, text in ((Kind.BUFFER, "content"), (Kind.EPISODE, "summary"), (Kind.MEMORY, "content"))
+_TEXTS: Mapping[Kind, tuple[type[BufferItem | Episode | Memory], str]] = {
+    Kind.BUFFER: (BufferItem, "content"),
+    Kind.EPISODE: (Episode, "summary"),
+    Kind.MEMORY: (Memory, "content"),
 }
-_WAITING = """
-WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t WHERE status = 'active' {some} ORDER BY random())
-SELECT t.id, w.agent_id, w.id, w.kind, k.embedding_model, k.embedding_dimension
-FROM tenants t CROSS JOIN LATERAL ({of_tenant} LIMIT %(per_tenant)s) w
-LEFT JOIN memories_mind k ON k.tenant_id = t.id AND k.agent_id = w.agent_id
-LIMIT %(chunk)s
-"""
-# While an embedder fails, its agents wait, and a tenant whose agents all have it is not even looked at.
-_SOME = """AND EXISTS (
-    SELECT FROM memories_mind WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
-)"""
-_AWAKE = """AND NOT EXISTS (
-    SELECT FROM memories_mind k WHERE k.tenant_id = w.tenant_id AND k.agent_id = w.agent_id
-        AND k.embedding_model || ' ' || k.embedding_dimension = ANY(%(resting)s)
-)"""
-_SQL = _WAITING.replace("{of_tenant}", _OF_TENANT)
-
-# Rows are locked in the order of their ids, and left to whoever has them already. An agent that was moved to another model
-# meanwhile takes none of these vectors.
-_MINE = """
-WITH mine AS MATERIALIZED (
-    SELECT r.id, r.embedding FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec)
-    JOIN {table} m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.embedding IS NULL
-    WHERE NOT EXISTS (
-        SELECT FROM memories_mind k WHERE k.tenant_id = %(tenant)s AND k.agent_id = m.agent_id
-            AND (k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s)
-    )
-    ORDER BY r.id FOR UPDATE OF m SKIP LOCKED
-)
-UPDATE {table} m SET embedding = mine.embedding, embedding_model = %(made_by)s
-FROM mine WHERE m.tenant_id = %(tenant)s AND m.id = mine.id
-RETURNING m.id
-"""
-_UNCLUSTERED = """
-UPDATE memories_upkeep SET unclustered = true
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s) AND NOT unclustered
-"""
-_BACKLOG = """
-SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
-    count(*) FILTER (WHERE embedding_model <> '')
-FROM (
-    SELECT embedding_model, created_at AS at FROM memories_memory WHERE embedding IS NULL AND status = 'active'
-    UNION ALL
-    SELECT embedding_model, summarized_at FROM memories_episode
-    WHERE embedding IS NULL AND summarized_at IS NOT NULL AND summary <> ''
-    UNION ALL
-    SELECT embedding_model, created_at FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
-) waiting
-"""
 
 #: One thread of a process at a time: two would ask for the same vectors.
 _working = threading.Lock()
@@ -177,13 +110,13 @@ def embed_backlog() -> int:
     return done
 
 
-def embedding_backlog() -> Backlog:
+def embedding_backlog() -> EmbeddingBacklog:
     """Return how much waits for its vector in the whole installation. One statement."""
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_BACKLOG)
+        cursor.execute(queries.COUNT_BACKLOG)
         waiting, since, refused = cursor.fetchone()
     oldest = max(datetime.now(UTC) - since, timedelta(0)) if since else timedelta(0)
-    return Backlog(waiting=waiting, oldest=oldest, refused=refused)
+    return EmbeddingBacklog(waiting=waiting, oldest=oldest, refused=refused)
 
 
 def _embed_until(ends_at: float) -> int:
@@ -210,7 +143,9 @@ def _embed_until(ends_at: float) -> int:
 
 
 def _find_waiting(resting: set[str]) -> list[Waiting]:
-    statement = _SQL.replace("{some}", _SOME if resting else "").replace("{awake}", _AWAKE if resting else "")
+    statement = queries.WAITING_TEXTS.replace(
+        "{some}", queries.WITH_AWAKE_EMBEDDERS if resting else ""
+    ).replace("{awake}", queries.OF_AWAKE_EMBEDDERS if resting else "")
     with connections[OPS].cursor() as cursor:
         cursor.execute(
             statement,
@@ -241,7 +176,9 @@ def _read(tenant_id: UUID, waiting: Sequence[Waiting]) -> list[Waiting]:
     texts: dict[UUID, str] = {}
     with tenant_transaction(tenant_id):
         for kind in {item.kind for item in waiting}:
-            texts.update(fetch(_TEXTS[kind], ids=[item.id for item in waiting if item.kind is kind]))
+            model, column = _TEXTS[kind]
+            rows = model.objects.filter(id__in=[item.id for item in waiting if item.kind is kind])
+            texts.update(rows.values_list("id", column))
     return [replace(item, text=texts[item.id]) for item in waiting if item.id in texts]
 
 
@@ -272,7 +209,7 @@ def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) 
         rows.setdefault(item.kind, []).append({"id": str(item.id), "embedding": text})
     for kind, of_kind in rows.items():
         changed = fetch(
-            _MINE.replace("{table}", kind),
+            queries.STORE_VECTORS.replace("{table}", kind),
             rows=json.dumps(of_kind),
             name=model.name,
             dimension=model.dimension,
@@ -282,7 +219,7 @@ def _store(model: EmbeddingModel, waiting: Sequence[Waiting], vectors: Vectors) 
         if kind is Kind.MEMORY and changed:
             ids = [memory_id for (memory_id,) in changed]
             mark_stale(ids)
-            change(_UNCLUSTERED, ids=ids)
+            Upkeep.objects.filter(memory_id__in=ids, unclustered=False).update(unclustered=True)
     return stored
 
 
@@ -290,9 +227,5 @@ def _mark_refused(item: Waiting, error: EmbeddingFailed) -> None:
     made_by = embedder_for(item.model).model
     log.warning("text_refused", kind=item.kind.value, id=str(item.id), model=made_by, error=str(error))
     with tenant_transaction(item.tenant_id):
-        change(
-            f"UPDATE {item.kind} SET embedding_model = %(mark)s"  # noqa: S608 (our own names)
-            " WHERE tenant_id = %(tenant)s AND id = %(id)s AND embedding IS NULL",
-            id=item.id,
-            mark=REFUSED + made_by,
-        )
+        rows = _TEXTS[item.kind][0].objects.filter(id=item.id, embedding=None)
+        rows.update(embedding_model=REFUSED + made_by)

@@ -11,6 +11,7 @@ import structlog
 from django.db import connections
 
 from apps.memories.models import EmbedderFault
+from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedding import ask, embedder_for
 from apps.memories.services.embedding.minds import installation_model
 from apps.tenants.scope import APP, OPS
@@ -24,19 +25,6 @@ log = structlog.get_logger(__name__)
 KNOWN_TEXT = "Good morning."
 #: An embedder gives the same text the same vector, but for rounding.
 _SAME = 0.99
-
-# `arbor.embedding.backoff.rest_after`, where the count is.
-_FAILED = """
-INSERT INTO memories_embedderfault AS f (embedding_model, failures, since, retry_at, error)
-VALUES (%(model)s, 1, now(), now() + %(first)s, %(error)s)
-ON CONFLICT (embedding_model) DO UPDATE SET failures = f.failures + 1, error = EXCLUDED.error,
-    retry_at = now() + least(%(longest)s, %(first)s * power(2, least(f.failures, 20)))
-RETURNING failures, retry_at
-"""
-_OTHERS = """
-SELECT embedding_model, embedding_dimension, count(*) FROM memories_mind
-WHERE (embedding_model, embedding_dimension) <> (%s, %s) GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +86,7 @@ def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
         "error": type(error.__cause__ or error).__name__,
     }
     with connections[APP].cursor() as cursor:
-        cursor.execute(_FAILED, values)
+        cursor.execute(queries.COUNT_FAILURE, values)
         failures, retry_at = cursor.fetchone()
     log.warning(
         "embedder_failed",
@@ -132,7 +120,7 @@ def other_models() -> list[OtherModel]:
     """
     own = installation_model()
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_OTHERS, [own.name, own.dimension])
+        cursor.execute(queries.OTHER_MODELS, [own.name, own.dimension])
         return [
             OtherModel(model=EmbeddingModel(name=name, dimension=dimension), agents=agents)
             for name, dimension, agents in cursor.fetchall()

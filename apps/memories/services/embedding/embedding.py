@@ -14,16 +14,20 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 from django.conf import settings
-from django.db import connections
+from django.db import DatabaseError, connections
 from django.db.models.functions import Now
 from pgvector import HalfVector
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import EmbeddingCacheEntry
+from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.minds import checked, installation_model
+from apps.memories.services.jobs.rounds import Round
 from apps.providers import credentials
+from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
+from apps.tenants.statements import change
 from arbor.adapters.embedders import connect_embedder
 from arbor.adapters.embedding_http import MAX_TEXT_BYTES
 from arbor.embedding.backoff import FIRST_REST
@@ -45,6 +49,14 @@ _EMBEDDERS = 32
 _LONG_WAIT_S = 2.0
 #: A use of the tenant's cache is noted once in so long: reading it writes nothing else.
 _USE_NOTED = timedelta(days=1)
+
+#: Age at which an unused cached vector is deleted; the text is embedded again if it returns.
+CACHE_KEPT = timedelta(days=30)
+#: How long one call goes on: what is left is trimmed in the next hour.
+CACHE_TRIM_TAKES = timedelta(seconds=60)
+
+#: Entries that are deleted in one transaction.
+_TRIMMED = 5_000
 
 
 def embedder() -> Embedder:
@@ -241,3 +253,25 @@ def _to_tenant(tenant_id: UUID, model: str, vectors: dict[bytes, Vectors], *, cu
             ],
             ignore_conflicts=True,
         )
+
+
+def trim_embedding_cache() -> Round:
+    """Delete cached vectors that were not used for a month, a step of each tenant in turn, until CACHE_TRIM_TAKES is over."""
+    ends_at = time.monotonic() + CACHE_TRIM_TAKES.total_seconds()
+    steps = done = failed = 0
+    left: list[UUID] = list(Tenant.objects.using(OPS).order_by("?").values_list("id", flat=True))
+    while left and time.monotonic() < ends_at:
+        tenant_id = left.pop(0)
+        steps += 1
+        try:
+            with tenant_transaction(tenant_id):
+                trimmed = change(queries.TRIM_CACHE, kept=CACHE_KEPT, most=_TRIMMED)
+        except DatabaseError:
+            # One tenant's fault is on record, and the others' caches are trimmed.
+            log.exception("cache_trim_failed", tenant_id=str(tenant_id))
+            failed += 1
+            continue
+        done += trimmed
+        if trimmed == _TRIMMED:
+            left.append(tenant_id)
+    return Round(steps=steps, done=done, failed=failed)

@@ -1,13 +1,15 @@
-"""Vectors as texts that PostgreSQL reads, no larger than the index of the mind allows."""
+"""Vectors as PostgreSQL reads and writes them: texts no larger than the index of the mind allows, and bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
 
 from arbor.memory.lexical import LEXICAL_DIMENSIONS, MAX_TERMS
+from arbor.memory.neighborhood import Vectors
 
 #: The size limit of a B-tree tuple on pages of 8 KB, which cannot be stored elsewhere.
 _TUPLE_BYTES = 2704
@@ -17,6 +19,15 @@ _BESIDE_BYTES = 120
 _TERM_BYTES = 8
 #: With the longest session it still leaves room for 16 terms. Longer vectors would need an index of their bits.
 MAX_DIMENSION = 1024
+
+#: Vectors in memory at once, 20 MB at 256 dimensions, and those that are compared with them, another 20 MB of cosines.
+BLOCK = 20_000
+AT_ONCE = 256
+#: Bytes before the numbers of a `halfvec` on the wire: its length and two unused bytes.
+_HEAD_BYTES = 4
+_NUMBER_BYTES = 2
+
+type VectorBlock = tuple[list[UUID], Vectors]
 
 
 class _Numbers(dict[int, str]):
@@ -61,3 +72,13 @@ def sparsevec_text(weights: Mapping[int, float]) -> str:
     numbers = {weight: _digits(weight) for weight in set(weights.values())}
     pairs = ",".join([f"{place}:{numbers[weights[place]]}" for place in sorted(weights)])
     return f"{{{pairs}}}/{LEXICAL_DIMENSIONS}"
+
+
+def decoded(rows: Sequence[tuple[UUID, bytes]], length: int) -> VectorBlock:
+    """Return ids and vectors, float32, of the rows whose vector takes `length` bytes."""
+    fitting = [(memory_id, vector) for memory_id, vector in rows if len(vector) == length]
+    numbers = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=">f2")
+    width = length // _NUMBER_BYTES
+    return [memory_id for memory_id, _ in fitting], numbers.reshape(-1, width)[
+        :, _HEAD_BYTES // _NUMBER_BYTES :
+    ].astype(np.float32)

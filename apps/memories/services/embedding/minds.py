@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 
+from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.literals import MAX_DIMENSION, halfvec_texts
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
@@ -20,32 +21,6 @@ from arbor.errors import ConfigurationInvalid, Invalid
 
 #: The largest number of half precision, in which vectors are stored.
 LARGEST = float(np.finfo(np.float16).max)
-
-#: A query's vector, where it can be compared with the agent's; else NULL, and words alone decide. A vector that was made
-#: before its agent was moved to another model must never meet the new ones: this is read in the same statement, thus at
-#: the same moment, as they are. Put `query_vector(…)` into the statement's values.
-QUERY_VECTOR = """(
-    SELECT %(vector)s::halfvec WHERE NOT EXISTS (
-        SELECT FROM memories_mind WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-            AND (embedding_dimension <> %(vector_dimension)s
-                OR embedding_model <> coalesce(%(vector_model)s, embedding_model))
-    )
-)"""
-_MODEL_OF = """
-SELECT embedding_model, embedding_dimension FROM memories_mind
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-"""
-_OPEN = """
-WITH opened AS (
-    INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
-    VALUES (%(tenant)s, %(agent)s, %(model)s, %(dimension)s) ON CONFLICT DO NOTHING
-    RETURNING embedding_model, embedding_dimension
-)
-SELECT * FROM opened UNION ALL (
-    SELECT embedding_model, embedding_dimension FROM memories_mind
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-) LIMIT 1
-"""
 
 
 def installation_model() -> EmbeddingModel:
@@ -70,17 +45,7 @@ def checked(model: EmbeddingModel) -> EmbeddingModel:
 
 def model_of(agent_id: UUID) -> EmbeddingModel:
     """Return the model of the agent's vectors, in the open transaction: the installation's for a new mind. One statement."""
-    return _model(fetch(_MODEL_OF, agent=agent_id))
-
-
-def open_mind(agent_id: UUID) -> EmbeddingModel:
-    """Give the agent a mind if it has none, and return the model of its vectors. One statement.
-
-    In the transaction that stores memories, after `lock_minds`: until it ends, the agent is not moved to another model, so
-    vectors of the model returned may be stored, and no others.
-    """
-    model = installation_model()
-    return _model(fetch(_OPEN, agent=agent_id, model=model.name, dimension=model.dimension))
+    return _model(fetch(queries.MODEL_OF_MIND, agent=agent_id))
 
 
 def query_vector(vector: Sequence[float] | None, model: EmbeddingModel | None) -> dict[str, Any]:

@@ -16,19 +16,25 @@ from uuid import UUID
 
 import structlog
 from django.db import connection, connections
+from django.db.models import Exists, OuterRef, QuerySet
 
-from apps.audit.services import across_tenants
+from apps.audit.models import AuditAction
+from apps.audit.services import across_tenants, record
+from apps.memories.models import BufferItem, Cluster, Episode, Memory, Mind, NextEmbedding, Upkeep
+from apps.memories.services.embedding import queries
+from apps.memories.services.embedding.backlog import REFUSED
 from apps.memories.services.embedding.embedders import answers, check_embedder, name_of
 from apps.memories.services.embedding.embedding import Vectors, embed_texts, embedder_for
 from apps.memories.services.embedding.literals import fitting, halfvec_texts, sparsevec_text
-from apps.memories.services.embedding.minds import checked
-from apps.memories.services.embedding.model_switch import ModelSwitch, take_over
+from apps.memories.services.embedding.minds import checked, model_of
+from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
 from apps.tenants.scope import OPS, tenant_transaction
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import change
 from arbor.embedding.backoff import rest_after
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, EmbeddingFailed
 from arbor.memory.lexical import document_vector
+from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
 
@@ -40,49 +46,6 @@ TRIES = 4
 CATCHES = 10
 
 type OnProgress = Callable[[int, int], None]
-
-_MOVES = """
-SELECT k.tenant_id, k.agent_id, t.slug, a.name, k.embedding_model, k.embedding_dimension,
-    (SELECT count(*) FROM memories_memory m WHERE m.tenant_id = k.tenant_id AND m.agent_id = k.agent_id),
-    (SELECT count(*) FROM memories_nextembedding n
-        WHERE n.tenant_id = k.tenant_id AND n.agent_id = k.agent_id AND n.embedding_model = %(next)s)
-FROM memories_mind k
-JOIN tenants_tenant t ON t.id = k.tenant_id
-JOIN agents_agent a ON a.tenant_id = k.tenant_id AND a.id = k.agent_id
-WHERE (%(tenant)s::uuid IS NULL OR k.tenant_id = %(tenant)s) AND (%(agent)s::uuid IS NULL OR k.agent_id = %(agent)s)
-    AND ((k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s) OR EXISTS (
-        SELECT FROM memories_nextembedding n WHERE n.tenant_id = k.tenant_id AND n.agent_id = k.agent_id
-    ))
-ORDER BY k.tenant_id, k.agent_id
-"""
-_FORSAKE = """
-DELETE FROM memories_nextembedding
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND embedding_model <> %(next)s
-"""
-_MISSING = """
-SELECT m.id FROM memories_memory m
-WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND NOT EXISTS (
-    SELECT FROM memories_nextembedding n
-    WHERE n.tenant_id = %(tenant)s AND n.memory_id = m.id AND n.embedding_model = %(next)s
-) ORDER BY m.id
-"""
-_TEXTS = """
-SELECT id, content, role, session, lexical::text FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s) ORDER BY id
-"""
-# A memory that was purged meanwhile is left out, and one that another run was faster with.
-_KEEP = """
-INSERT INTO memories_nextembedding (tenant_id, agent_id, memory_id, embedding_model, embedding, lexical)
-SELECT m.tenant_id, m.agent_id, m.id, %(next)s, r.embedding, r.lexical
-FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec, lexical sparsevec)
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id
-ORDER BY m.id FOR KEY SHARE OF m
-ON CONFLICT DO NOTHING
-"""
-_FOREIGN = """
-SELECT embedding_model FROM memories_nextembedding
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s) AND embedding_model <> %(next)s LIMIT 1
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +107,7 @@ class Reembedding:
         for catch in range(CATCHES + 1):
             self._make_missing(move)
             with tenant_transaction(move.tenant_id):
-                taken = take_over(
+                taken = switch_model(
                     agent_id=move.agent_id, model=self.model, actor=self.actor, leave=catch == CATCHES
                 )
             if taken is not None:
@@ -156,20 +119,25 @@ class Reembedding:
 
     def _make_missing(self, move: Move) -> None:
         """Make the next vectors that are missing, batch by batch, and keep each batch."""
-        named = {"agent": move.agent_id, "next": name_of(self.model)}
+        named = name_of(self.model)
         with tenant_transaction(move.tenant_id):
-            change(_FORSAKE, **named)
-            missing = [memory_id for (memory_id,) in fetch(_MISSING, **named)]
+            made = NextEmbedding.objects.filter(agent_id=move.agent_id)
+            made.exclude(embedding_model=named).delete()
+            missing = list(_missing(move.agent_id, self.model).order_by("id").values_list("id", flat=True))
         for ids in batched(missing, self.batch, strict=False):
             with tenant_transaction(move.tenant_id):
-                texts = [_text(row) for row in fetch(_TEXTS, agent=move.agent_id, ids=list(ids))]
+                memories = Memory.objects.filter(agent_id=move.agent_id, id__in=list(ids)).order_by("id")
+                texts = [
+                    _text(row) for row in memories.values_list("id", "content", "role", "session", "lexical")
+                ]
             rows = self._next_rows(move.tenant_id, texts)
             with tenant_transaction(move.tenant_id):
-                kept = change(_KEEP, rows=json.dumps(rows), next=named["next"])
-                other = fetch(_FOREIGN, ids=list(ids), next=named["next"])
+                kept = change(queries.WRITE_NEXT_VECTORS, rows=json.dumps(rows), next=named)
+                others = NextEmbedding.objects.filter(memory_id__in=list(ids)).exclude(embedding_model=named)
+                other = others.values_list("embedding_model", flat=True).first()
             if other:
                 raise AlreadyExists(
-                    f"another run moves agent {move.name} to {other[0][0]}: let it end, then run this one again"
+                    f"another run moves agent {move.name} to {other}: let it end, then run this one again"
                 )
             self._report(kept)
 
@@ -239,11 +207,11 @@ def find_moves(
     }
     if tenant_id is not None:
         with tenant_transaction(tenant_id), connection.cursor() as cursor:
-            cursor.execute(_MOVES, values)
+            cursor.execute(queries.AGENTS_TO_MOVE, values)
             return [_as_move(row) for row in cursor.fetchall()]
     reason = f"finding the agents that are to be moved to {model}"
     with across_tenants(actor=actor, reason=reason), connections[OPS].cursor() as cursor:
-        cursor.execute(_MOVES, values)
+        cursor.execute(queries.AGENTS_TO_MOVE, values)
         return [_as_move(row) for row in cursor.fetchall()]
 
 
@@ -262,6 +230,90 @@ def _as_move(row: tuple[Any, ...]) -> Move:
 
 def _text(row: tuple[Any, ...]) -> _Text:
     memory_id, content, role, session, lexical = row
-    pairs = (lexical or "{}/1").partition("}")[0].lstrip("{")
-    places = frozenset(int(pair.partition(":")[0]) for pair in pairs.split(",") if pair)
+    places = frozenset(terms_of(lexical))
     return _Text(id=memory_id, content=content, role=role, session=session, places=places)
+
+
+def _missing(agent_id: UUID, model: EmbeddingModel) -> QuerySet[Memory]:
+    """Return the agent's memories without a vector of this model."""
+    made = NextEmbedding.objects.filter(memory_id=OuterRef("id"), embedding_model=name_of(model))
+    memories: QuerySet[Memory] = Memory.objects.filter(~Exists(made), agent_id=agent_id)
+    return memories
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSwitch:
+    """The numbers of rows that a switch changed."""
+
+    memories: int
+    #: Texts that the new model cannot read: found by their words alone.
+    refused: int
+    #: Memories stored at the last moment, which the backlog embeds.
+    left: int
+    #: How long the agent's writers waited.
+    seconds: float
+
+
+def switch_model(
+    *, agent_id: UUID, model: EmbeddingModel, actor: str, leave: bool = False
+) -> ModelSwitch | None:
+    """Give the agent its next vectors, in the open transaction; return none, and do nothing, while some are missing.
+
+    `leave` takes over in any case: the backlog embeds what is missing. An agent that has the model already only loses
+    the rows that were made for it. At most fifteen statements, however many memories.
+    """
+    lock_minds([agent_id])
+    started = time.perf_counter()
+    before = model_of(agent_id)
+    if before == model:
+        NextEmbedding.objects.filter(agent_id=agent_id).delete()
+        return ModelSwitch(memories=0, refused=0, left=0, seconds=time.perf_counter() - started)
+    missing = _missing(agent_id, model).count()
+    if missing and not leave:
+        return None
+    _recount_words(agent_id)
+    refused = NextEmbedding.objects.filter(agent_id=agent_id, embedding=None).count()
+    made_by = embedder_for(model).model
+    memories = change(
+        queries.SWITCH_VECTORS,
+        agent=agent_id,
+        next=name_of(model),
+        made_by=made_by,
+        refused=REFUSED + made_by,
+    )
+    _reset_derived(agent_id, model)
+    NextEmbedding.objects.filter(agent_id=agent_id).delete()
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"moved {memories} memories from the embedding model {before} to {model}",
+        detail={"refused": refused, "left_to_backlog": missing},
+    )
+    return ModelSwitch(
+        memories=memories, refused=refused, left=missing, seconds=time.perf_counter() - started
+    )
+
+
+def _reset_derived(agent_id: UUID, model: EmbeddingModel) -> None:
+    """Empty or mark what was computed from the old vectors: its jobs compute it again. Nobody sees both kinds."""
+    Mind.objects.filter(agent_id=agent_id).update(
+        embedding_model=model.name, embedding_dimension=model.dimension
+    )
+    Cluster.objects.filter(agent_id=agent_id).update(centroid=None, stale=True)
+    for embedded in (Episode, BufferItem):
+        rows = embedded.objects.filter(agent_id=agent_id).exclude(embedding=None, embedding_model="")
+        rows.update(embedding=None, embedding_model="")
+    # All of them, stale or not: a new version of the row keeps neighborhoods that are being computed from being written.
+    Upkeep.objects.filter(agent_id=agent_id).update(stale=True)
+
+
+def _recount_words(agent_id: UUID) -> None:
+    """Update the term counts where more or fewer words of a memory will fit into the index than before."""
+    changed = list(
+        NextEmbedding.objects.filter(
+            agent_id=agent_id, lexical__isnull=False, memory__status=MemoryStatus.ACTIVE
+        ).values_list("memory__lexical", "lexical")
+    )
+    count_terms(agent_id, [terms_of(old) for old, _ in changed], sign=-1)
+    count_terms(agent_id, [terms_of(new) for _, new in changed], sign=1)

@@ -1,61 +1,31 @@
-"""Link memories to concepts, and recall by concept. `ontology` maintains the hierarchy."""
+"""Link memories to concepts, recall by concept, and maintain the hierarchy of concepts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.models import Concept, Memory
-from apps.memories.services.store.remember import lock_minds
-from apps.tenants.statements import change, fetch
+from django.db.models import Count, Max, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
+
+from apps.memories.models import Concept, Edge, Memory, MemoryConcept
+from apps.memories.services.graph import queries
+from apps.memories.services.store.term_counts import lock_minds
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import change
 from arbor.errors import Invalid, NotFound
-from arbor.ids import uuid7
-from arbor.memory.concepts import check_strength, concept_key, concept_name
-from arbor.memory.decay import days_between, relevance
+from arbor.memory.concepts import check_strength, concept_key, concept_name, flatten, merged, with_parent
+from arbor.memory.forgetting import days_between, relevance
 from arbor.memory.values import MemoryStatus
 
 #: The most memories that one recall by concept returns.
 MAX_LIMIT = 200
 
-_KNOWN = """
-SELECT id FROM memories_memory WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(%(ids)s::uuid[])
-"""
-# In the order of their keys, so that two that add the same concepts do not wait for each other crosswise.
-_ADD = """
-INSERT INTO memories_concept (tenant_id, agent_id, id, name, key, description, ancestors, created_at)
-SELECT %(tenant)s, %(agent)s, new.id, new.name, new.key, '', '[]', now()
-FROM unnest(%(ids)s::uuid[], %(names)s::text[], %(keys)s::text[]) AS new (id, name, key)
-WHERE NOT EXISTS (
-    SELECT 1 FROM memories_concept c WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.key = new.key
-) ORDER BY new.key
-ON CONFLICT (tenant_id, agent_id, key) DO NOTHING
-"""
-_LINK = """
-INSERT INTO memories_memoryconcept (tenant_id, concept_id, memory_id, strength, created_at)
-SELECT %(tenant)s, c.id, new.memory_id, new.strength, now()
-FROM unnest(%(memories)s::uuid[], %(keys)s::text[], %(strengths)s::float8[]) AS new (memory_id, key, strength)
-JOIN memories_concept c ON c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND c.key = new.key
-ORDER BY c.id, new.memory_id
-ON CONFLICT (tenant_id, concept_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
-WHERE memories_memoryconcept.strength < EXCLUDED.strength
-"""
-_CASES = """
-SELECT m.id, max(l.strength), m.importance, m.decay_rate, coalesce(a.last_at, m.occurred_at)
-FROM memories_concept c
-JOIN memories_memoryconcept l ON l.tenant_id = %(tenant)s AND l.concept_id = c.id
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = l.memory_id AND m.status = 'active'
-    AND (m.expires_at IS NULL OR m.expires_at > %(now)s)
-LEFT JOIN memories_memoryaccess a ON a.tenant_id = %(tenant)s AND a.memory_id = m.id
-WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s
-    AND (c.id = %(concept)s OR (%(narrower)s AND c.ancestors @> jsonb_build_array(%(concept)s::text)))
-GROUP BY m.id, m.importance, m.decay_rate, a.last_at, m.occurred_at
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Link:
+class ConceptLink:
     """A concept that a memory is a case of, and how clearly, from 0 to 1."""
 
     concept_id: UUID
@@ -119,9 +89,14 @@ def link_memories(*, agent_id: UUID, links: Mapping[UUID, Iterable[tuple[str, fl
     # Concepts may not be merged away while they are linked to.
     lock_minds([agent_id])
     _check_memories(agent_id, {memory_id for memory_id, _ in wanted})
-    change(_ADD, agent=agent_id, ids=[uuid7() for _ in names], names=list(names.values()), keys=list(names))
+    # In the order of their keys, so that two that add the same concepts do not wait for each other crosswise.
+    new = [
+        Concept(tenant_id=current_tenant(), agent_id=agent_id, name=name, key=key)
+        for key, name in sorted(names.items())
+    ]
+    Concept.objects.bulk_create(new, ignore_conflicts=True)
     return change(
-        _LINK,
+        queries.LINK_CONCEPTS,
         agent=agent_id,
         memories=[memory_id for memory_id, _ in wanted],
         keys=[key for _, key in wanted],
@@ -146,50 +121,58 @@ def memories_of_concept(
         raise Invalid(f"a recall by concept returns 1 to {MAX_LIMIT} memories, asked for {limit}")
     now = now or datetime.now(UTC)
     concept_id = _id_of(agent_id, name)
-    scored = []
-    for memory_id, strength, importance, rate, last in fetch(
-        _CASES, agent=agent_id, concept=concept_id, narrower=include_narrower, now=now
-    ):
-        present = relevance(importance=importance, decay_rate=rate, days_since_access=days_between(last, now))
-        scored.append((-strength * present, memory_id, strength, present))
-    best = sorted(scored)[:limit]
-    rows = Memory.objects.filter(id__in=[row[1] for row in best])
-    texts = {row[0]: row[1:] for row in rows.values_list("id", "content", "occurred_at")}
+    wanted = Q(concept_id=concept_id)
+    if include_narrower:
+        wanted |= Q(concept__ancestors__contains=[str(concept_id)])
+    links = MemoryConcept.objects.filter(
+        wanted, concept__agent_id=agent_id, memory__status=MemoryStatus.ACTIVE
+    )
+    present = links.filter(Q(memory__expires_at=None) | Q(memory__expires_at__gt=now))
+    cases = []
+    for row in present.values(
+        "memory_id",
+        "memory__importance",
+        "memory__decay_rate",
+        "memory__occurred_at",
+        "memory__access__last_at",
+    ).annotate(clearest=Max("strength")):
+        last = row["memory__access__last_at"] or row["memory__occurred_at"]
+        fresh = relevance(
+            importance=row["memory__importance"],
+            decay_rate=row["memory__decay_rate"],
+            days_since_access=days_between(last, now),
+        )
+        cases.append((-row["clearest"] * fresh, row["memory_id"], row["clearest"], fresh))
+    best = sorted(cases)[:limit]
+    texts = Memory.objects.only("tenant_id", "content", "occurred_at").in_bulk([case[1] for case in best])
     return [
         Case(
             memory_id=memory_id,
-            content=texts[memory_id][0],
-            occurred_at=texts[memory_id][1],
+            content=texts[memory_id].content,
+            occurred_at=texts[memory_id].occurred_at,
             strength=strength,
-            relevance=present,
+            relevance=fresh,
         )
-        for _, memory_id, strength, present in best
+        for _, memory_id, strength, fresh in best
         if memory_id in texts
     ]
 
 
-def concepts_of(*, memory_id: UUID) -> list[Link]:
+def concepts_of(*, memory_id: UUID) -> list[ConceptLink]:
     """Return the concepts of a memory, the clearest first; none for a memory that is not there."""
-    rows = fetch(
-        "SELECT c.id, c.name, l.strength FROM memories_memoryconcept l"
-        " JOIN memories_concept c ON c.tenant_id = %(tenant)s AND c.id = l.concept_id"
-        " WHERE l.tenant_id = %(tenant)s AND l.memory_id = %(memory)s ORDER BY l.strength DESC, c.key",
-        memory=memory_id,
-    )
-    return [Link(concept_id=row[0], name=row[1], strength=row[2]) for row in rows]
+    links = MemoryConcept.objects.filter(memory_id=memory_id).order_by("-strength", "concept__key")
+    return [
+        ConceptLink(concept_id=concept_id, name=name, strength=strength)
+        for concept_id, name, strength in links.values_list("concept_id", "concept__name", "strength")
+    ]
 
 
 def concept_tree(*, agent_id: UUID) -> tuple[ConceptNode, ...]:
     """Return the agent's concepts as a tree, those without a broader one at the top. One statement."""
-    rows = fetch(
-        "SELECT c.id, c.parent_id, c.name, c.description, count(m.id) FROM memories_concept c"
-        " LEFT JOIN memories_memoryconcept l ON l.tenant_id = %(tenant)s AND l.concept_id = c.id"
-        " LEFT JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = l.memory_id AND m.status = %(active)s"
-        " WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s"
-        " GROUP BY c.id, c.parent_id, c.name, c.description, c.key ORDER BY c.key",
-        agent=agent_id,
-        active=MemoryStatus.ACTIVE,
-    )
+    links = MemoryConcept.objects.filter(concept_id=OuterRef("id"), memory__status=MemoryStatus.ACTIVE)
+    cases = Subquery(links.values("concept_id").annotate(cases=Count("memory_id")).values("cases"))
+    concepts = Concept.objects.filter(agent_id=agent_id).annotate(cases=Coalesce(cases, 0)).order_by("key")
+    rows = concepts.values_list("id", "parent_id", "name", "description", "cases")
     below: dict[UUID | None, list[tuple[UUID, str, str, int]]] = {}
     for concept_id, parent_id, name, description, memories in rows:
         below.setdefault(parent_id, []).append((concept_id, name, description, memories))
@@ -220,6 +203,77 @@ def unknown_concept(name: str) -> NotFound:
 
 
 def _check_memories(agent_id: UUID, memory_ids: set[UUID]) -> None:
-    known = {row[0] for row in fetch(_KNOWN, agent=agent_id, ids=list(memory_ids))}
+    memories = Memory.objects.filter(agent_id=agent_id, id__in=memory_ids)
+    known = set(memories.values_list("id", flat=True))
     if missing := sorted(map(str, memory_ids - known)):
         raise NotFound(f"this agent has no memory {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}")
+
+
+def set_parent(*, agent_id: UUID, concept: str, parent: str | None) -> None:
+    """Move a concept below another, or below none, and update the ancestry of all concepts below it.
+
+    Both by name. Raises NotFound for a name, Invalid for a cycle or more than 16 concepts above one.
+    """
+    lock_minds([agent_id])
+    rows = _rows(agent_id)
+    moved = _named(rows, concept)
+    above = _named(rows, parent) if parent is not None else None
+    parents = {row.id: row.parent_id for row in rows}
+    try:
+        changed = with_parent(parents, moved.id, above.id if above else None)
+    except Invalid as error:
+        raise Invalid(f"{moved.name!r} cannot be put below {parent!r}: {error}") from error
+    _place(rows, changed)
+
+
+def merge_concepts(*, agent_id: UUID, retained: str, gone: str) -> None:
+    """Merge one concept into another of the same agent, both by name: its memories, edges and narrower concepts.
+
+    Raises NotFound for a name, Invalid for a concept and itself, or where the hierarchy would become too deep.
+    """
+    lock_minds([agent_id])
+    rows = _rows(agent_id)
+    stays, goes = _named(rows, retained), _named(rows, gone)
+    parents = merged({row.id: row.parent_id for row in rows}, kept=stays.id, gone=goes.id)
+    change(queries.MOVE_LINKS, kept=stays.id, gone=goes.id)
+    change(queries.MOVE_EDGES, agent=agent_id, kept=stays.id, gone=goes.id)
+    ends = Q(source_id=goes.id) | Q(target_id=goes.id)
+    Edge.objects.filter(ends, agent_id=agent_id).delete()
+    _place(rows, parents)
+    Concept.objects.filter(id=goes.id).delete()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ConceptRow:
+    id: UUID
+    parent_id: UUID | None
+    name: str
+    key: str
+    ancestors: tuple[UUID, ...]
+
+
+def _rows(agent_id: UUID) -> list[_ConceptRow]:
+    fields = ("id", "parent_id", "name", "key", "ancestors")
+    return [
+        _ConceptRow(id=row[0], parent_id=row[1], name=row[2], key=row[3], ancestors=tuple(map(UUID, row[4])))
+        for row in Concept.objects.filter(agent_id=agent_id).values_list(*fields)
+    ]
+
+
+def _named(rows: Sequence[_ConceptRow], name: str) -> _ConceptRow:
+    key = concept_key(name)
+    for row in rows:
+        if row.key == key:
+            return row
+    raise unknown_concept(name)
+
+
+def _place(rows: Sequence[_ConceptRow], parents: Mapping[UUID, UUID | None]) -> None:
+    """Write parent and ancestry of those concepts where they change, in one statement."""
+    ancestry = flatten(parents)
+    changed = [
+        Concept(id=row.id, parent_id=parents[row.id], ancestors=[str(above) for above in ancestry[row.id]])
+        for row in rows
+        if row.id in parents and (row.parent_id, row.ancestors) != (parents[row.id], ancestry[row.id])
+    ]
+    Concept.objects.bulk_update(changed, ["parent", "ancestors"])

@@ -13,13 +13,15 @@ from typing import Any
 from uuid import UUID
 
 from django.db import OperationalError, transaction
+from django.db.models import Q
 from psycopg.errors import QueryCanceled
 
-from apps.memories.services.graph.nodes import labels_of
+from apps.memories.models import Edge
+from apps.memories.services.graph import queries
+from apps.memories.services.graph.relations import labels_of
 from apps.tenants.statements import fetch
 from arbor.errors import LimitReached, NotFound
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import (
+from arbor.memory.relations import (
     ANYWHERE,
     LONGEST_S,
     MAX_HOPS,
@@ -27,13 +29,15 @@ from arbor.memory.traversal import (
     ONWARD,
     TO_CAUSES,
     TO_EVIDENCE,
-    Answer,
     Contradiction,
-    Found,
-    Node,
+    GraphNode,
+    GraphNodeKind,
     Paths,
     Reached,
-    Step,
+    Relation,
+    TraversalResult,
+    TraversalStep,
+    TraversedNode,
     check_hops,
     paths_of,
     unfold,
@@ -43,60 +47,8 @@ from arbor.memory.traversal import (
 #: How far evidence is looked for: what speaks for it, and what speaks for that.
 EVIDENCE_HOPS = 2
 
-# Edges from the frontier, in both directions, as far as their relations are followed.
-_LINKS = """
-SELECT target_id AS id, target_kind AS kind, source_id AS via, relation, weight, true AS onward FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND source_id = ANY(w.frontier) AND relation = ANY(%(onward)s)
-UNION ALL
-SELECT source_id, source_kind, target_id, relation, weight, false FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND target_id = ANY(w.frontier) AND relation = ANY(%(back)s)
-UNION ALL
-SELECT concept_id, 'concept', memory_id, 'instance_of', strength, true FROM memories_memoryconcept
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(w.frontier) AND 'instance_of' = ANY(%(onward)s)
-UNION ALL
-SELECT memory_id, 'memory', concept_id, 'instance_of', strength, false FROM memories_memoryconcept
-WHERE tenant_id = %(tenant)s AND concept_id = ANY(w.frontier) AND 'instance_of' = ANY(%(back)s)
-"""
-_PARENTS = """
-UNION ALL
-SELECT id, '{kind}', parent_id, 'parent_of', 1.0, true FROM {table}
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND parent_id = ANY(w.frontier) AND 'parent_of' = ANY(%(onward)s)
-UNION ALL
-SELECT parent_id, '{kind}', id, 'parent_of', 1.0, false FROM {table}
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = ANY(w.frontier) AND parent_id IS NOT NULL
-    AND 'parent_of' = ANY(%(back)s)
-"""
-# One row for each number of edges: who was met there first, and from where. A node that was visited is not met again,
-# so cycles end the walk; of more nodes than it may visit, those of the weightiest edges are taken.
-_TRAVERSE = f"""
-WITH RECURSIVE walk AS (
-    SELECT 0 AS hops, ARRAY[%(start)s]::uuid[] AS frontier, ARRAY[%(start)s]::uuid[] AS visited, NULL::json AS steps
-    UNION ALL
-    SELECT w.hops + 1, met.ids, w.visited || met.ids, met.steps
-    FROM walk w CROSS JOIN LATERAL (
-        SELECT array_agg(step.id) AS ids, json_agg(step) AS steps FROM (
-            SELECT * FROM (
-                SELECT DISTINCT ON (id) * FROM (
-                    {_LINKS}
-                    {_PARENTS.format(kind="concept", table="memories_concept")}
-                    {_PARENTS.format(kind="goal", table="goals_goal")}
-                ) link WHERE id <> ALL(w.visited) ORDER BY id, weight DESC, relation, via, onward
-            ) nearest ORDER BY weight DESC, id LIMIT greatest(0, %(nodes)s - cardinality(w.visited))
-        ) step
-    ) met
-    WHERE w.hops < %(hops)s AND met.ids IS NOT NULL AND (%(end)s::uuid IS NULL OR %(end)s <> ALL(w.visited))
-)
-SELECT steps FROM walk WHERE hops > 0 ORDER BY hops
-"""  # noqa: S608 (our own statements)
-_CONTRADICTIONS = """
-SELECT source_kind, source_id, target_kind, target_id, weight, note FROM memories_edge
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND relation = 'contradicts'
-    AND (%(about)s::uuid IS NULL OR %(about)s IN (source_id, target_id))
-ORDER BY weight DESC, created_at DESC, id LIMIT %(nodes)s
-"""
 
-
-def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> Answer[Found]:
+def find_causes(*, agent_id: UUID, node: GraphNode, hops: int = MAX_HOPS) -> TraversalResult[TraversedNode]:
     """Return what brought something about: its causes, what it was concluded or learned from, and theirs; nearest first.
 
     MAX_NODES at most; the answer says when there may be more. Raises NotFound for what is not this agent's, Invalid unless `hops` is 1 to MAX_HOPS.
@@ -104,14 +56,16 @@ def find_causes(*, agent_id: UUID, node: Node, hops: int = MAX_HOPS) -> Answer[F
     return _found(agent_id, node, _traverse(agent_id, node, TO_CAUSES, hops))
 
 
-def find_supporting_evidence(*, agent_id: UUID, node: Node, hops: int = EVIDENCE_HOPS) -> Answer[Found]:
+def find_supporting_evidence(
+    *, agent_id: UUID, node: GraphNode, hops: int = EVIDENCE_HOPS
+) -> TraversalResult[TraversedNode]:
     """Return what speaks for something, and what speaks for that; nearest first. Bounded, and raises, as `find_causes`."""
     return _found(agent_id, node, _traverse(agent_id, node, TO_EVIDENCE, hops))
 
 
 def find_connected(
-    *, agent_id: UUID, node: Node, hops: int, relations: Iterable[Relation] | None = None
-) -> Answer[Found]:
+    *, agent_id: UUID, node: GraphNode, hops: int, relations: Iterable[Relation] | None = None
+) -> TraversalResult[TraversedNode]:
     """Return everything within `hops` edges, along any relation or those named, either way; nearest first.
 
     As bounded, and raises, as `find_causes`.
@@ -120,8 +74,8 @@ def find_connected(
 
 
 def find_path(
-    *, agent_id: UUID, start: Node, end: Node, directed: bool = False, hops: int = MAX_HOPS
-) -> Answer[Found]:
+    *, agent_id: UUID, start: GraphNode, end: GraphNode, directed: bool = False, hops: int = MAX_HOPS
+) -> TraversalResult[TraversedNode]:
     """Return the end with a shortest path there, along relations in their direction if `directed`, else either way.
 
     Nothing, and not `bounded`: no path of `hops` edges joins them. Nothing, and `bounded`: none was found among the
@@ -132,21 +86,30 @@ def find_path(
     there = tuple(node for node in traversal.found if node.node == end)
     if start.id == end.id:
         there = (Reached(node=end, path=()),)
-    return _found(agent_id, start, Answer(found=there, bounded=traversal.bounded and not there), also=end)
+    return _found(
+        agent_id, start, TraversalResult(found=there, bounded=traversal.bounded and not there), also=end
+    )
 
 
-def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[Contradiction]:
+def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> TraversalResult[Contradiction]:
     """Return what cannot both be true, of all the agent knows or about one thing; the surest first.
 
     MAX_NODES at most; the answer says when there are more. Raises NotFound when what it is to be about is not this agent's.
     """
+    edges = Edge.objects.filter(agent_id=agent_id, relation=Relation.CONTRADICTS.value)
+    if about is not None:
+        edges = edges.filter(Q(source_id=about.id) | Q(target_id=about.id))
     with _in_time():
-        rows = fetch(
-            _CONTRADICTIONS, agent=agent_id, about=None if about is None else about.id, nodes=MAX_NODES + 1
-        )
+        rows = list(edges.order_by("-weight", "-created_at", "id")[: MAX_NODES + 1])
     read = within_bound(rows, MAX_NODES)
     pairs = [
-        (Node(NodeKind(row[0]), row[1]), Node(NodeKind(row[2]), row[3]), row[4], row[5]) for row in read.found
+        (
+            GraphNode(GraphNodeKind(edge.source_kind), edge.source_id),
+            GraphNode(GraphNodeKind(edge.target_kind), edge.target_id),
+            edge.weight,
+            edge.note,
+        )
+        for edge in read.found
     ]
     nodes = {node for first, second, *_ in pairs for node in (first, second)} | ({about} if about else set())
     labels = labels_of(agent_id, [node.id for node in nodes], {node.kind for node in nodes})
@@ -157,16 +120,16 @@ def find_contradictions(*, agent_id: UUID, about: Node | None = None) -> Answer[
         for first, second, weight, note in pairs
         if first in labels and second in labels
     )
-    return Answer(found=found, bounded=read.bounded)
+    return TraversalResult(found=found, bounded=read.bounded)
 
 
 def _traverse(
-    agent_id: UUID, start: Node, paths: Paths, hops: int, *, end: Node | None = None
-) -> Answer[Reached]:
+    agent_id: UUID, start: GraphNode, paths: Paths, hops: int, *, end: GraphNode | None = None
+) -> TraversalResult[Reached]:
     check_hops(hops)
     with _in_time():
         rows = fetch(
-            _TRAVERSE,
+            queries.TRAVERSE,
             agent=agent_id,
             start=start.id,
             end=None if end is None else end.id,
@@ -179,9 +142,9 @@ def _traverse(
     return within_bound(unfold(start, ([_step(step) for step in steps] for (steps,) in rows)), MAX_NODES)
 
 
-def _step(found: dict[str, Any]) -> Step:
-    return Step(
-        node=Node(NodeKind(found["kind"]), UUID(found["id"])),
+def _step(found: dict[str, Any]) -> TraversalStep:
+    return TraversalStep(
+        node=GraphNode(GraphNodeKind(found["kind"]), UUID(found["id"])),
         via=UUID(found["via"]),
         relation=Relation(found["relation"]),
         weight=found["weight"],
@@ -190,8 +153,8 @@ def _step(found: dict[str, Any]) -> Step:
 
 
 def _found(
-    agent_id: UUID, start: Node, reached: Answer[Reached], *, also: Node | None = None
-) -> Answer[Found]:
+    agent_id: UUID, start: GraphNode, reached: TraversalResult[Reached], *, also: GraphNode | None = None
+) -> TraversalResult[TraversedNode]:
     """Name what was reached. Raises NotFound when there is nothing to begin at, or `also` is nothing of this agent."""
     asked = [start] if also is None else [start, also]
     nodes = {reached_node.node for reached_node in reached.found}.union(asked)
@@ -204,11 +167,11 @@ def _found(
         for reached_node in reached.found
         if reached_node.node in labels
     )
-    return Answer(found=found, bounded=reached.bounded)
+    return TraversalResult(found=found, bounded=reached.bounded)
 
 
-def _end(node: Node, labels: dict[Node, str], reached: Reached | None = None) -> Found:
-    return Found(
+def _end(node: GraphNode, labels: dict[GraphNode, str], reached: Reached | None = None) -> TraversedNode:
+    return TraversedNode(
         kind=node.kind,
         id=node.id,
         label=labels[node],
@@ -222,7 +185,7 @@ def _in_time() -> Iterator[None]:
     """Break a statement off that takes longer than LONGEST_S, and leave the caller's transaction whole."""
     try:
         with transaction.atomic():
-            ((before,),) = fetch("SELECT current_setting('statement_timeout')")
+            ((before,),) = fetch(queries.READ_TIMEOUT)
             _limit(f"{LONGEST_S * 1000:.0f}ms")
             yield
             _limit(before)
@@ -235,4 +198,4 @@ def _in_time() -> Iterator[None]:
 
 
 def _limit(value: str) -> None:
-    fetch("SELECT set_config('statement_timeout', %(value)s, true)", value=value)
+    fetch(queries.SET_TIMEOUT, value=value)

@@ -10,20 +10,24 @@ from uuid import UUID
 
 import structlog
 from django.conf import settings
+from django.db.models import Q
+from django.db.models.functions import Now
 
-from apps.memories.models import Episode
+from apps.memories.models import Episode, Memory
 from apps.memories.services.embedding.embedding import embed_query
 from apps.memories.services.embedding.literals import sparsevec_text
-from apps.memories.services.embedding.minds import QUERY_VECTOR, model_of, query_vector
+from apps.memories.services.embedding.minds import model_of, query_vector
+from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.rounds import Round, make_round
-from apps.memories.services.store.remember import ALL_MEMORIES, lock_minds
+from apps.memories.services.store.term_counts import lock_minds, read_frequencies
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.statements import change, fetch
+from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid, NotFound
 from arbor.memory.episodes import EpisodeCandidate, EpisodeTerms, rank_episodes
 from arbor.memory.lexical import looked_up, query_terms
-from arbor.memory.query import Reading, meaning_text, read_query
+from arbor.memory.query import ReadQuery, meaning_text, read_query
+from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
 
@@ -33,44 +37,6 @@ QUERY_LENGTH = 4_000
 MAX_MEMORIES = 1_000
 #: Episodes without a summary, the latest ones, that are looked into memory by memory.
 _LOOKED_INTO = 100
-
-# An episode of the future, written while the clock ran ahead, stays open until its time is over.
-_OVER = "ended_at IS NULL AND last_at < now() - %(gap)s"
-_CLOSE = f"""
-UPDATE memories_episode SET ended_at = now() WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_OVER}
-"""  # noqa: S608 (our own words)
-_FREQUENCIES = """
-SELECT term, memories FROM memories_term
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND term = ANY(%(terms)s::int[])
-"""
-# A summary of another length than the query's vector waits to be embedded anew, and is found by its words.
-_SCAN = """
-WITH asked AS MATERIALIZED (SELECT {vector} AS vector), mine AS MATERIALIZED (
-    SELECT e.id, e.started_at, e.last_at, e.summary <> '' AS summed, coalesce(-(e.lexical <#> %(lexical)s::sparsevec), 0) AS words,
-        CASE WHEN vector_dims(e.embedding) = %(vector_dimension)s THEN -(e.embedding <#> asked.vector) END AS similarity
-    FROM memories_episode e, asked WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s
-), looked_into AS (
-    SELECT e.id, best.words, best.similarity
-    FROM asked, (SELECT id FROM mine WHERE NOT summed ORDER BY last_at DESC LIMIT %(looked_into)s) e
-    CROSS JOIN LATERAL (
-        SELECT max(-(lexical <#> %(lexical)s::sparsevec)) AS words, max(-(embedding <#> asked.vector)) AS similarity
-        FROM memories_memory WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
-            AND (expires_at IS NULL OR expires_at > %(now)s)
-    ) best
-)
-SELECT mine.id, coalesce(l.words, mine.words), coalesce(l.similarity, mine.similarity), mine.started_at, mine.last_at
-FROM mine LEFT JOIN looked_into l ON l.id = mine.id
-""".replace("{vector}", QUERY_VECTOR)
-_DETAILS = """
-SELECT id, session, started_at, last_at, ended_at, size, summary, summarized_by FROM memories_episode
-WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-"""
-_MEMBERS = """
-SELECT id, sequence, content, role, occurred_at FROM memories_memory
-WHERE tenant_id = %(tenant)s AND episode_id = %(episode)s AND status = 'active'
-    AND (expires_at IS NULL OR expires_at > now()) AND sequence > %(after)s
-ORDER BY sequence, id LIMIT %(limit)s
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +62,7 @@ class RecalledEpisode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class EpisodeMember:
     """A memory in its place in an episode."""
 
     id: UUID
@@ -109,19 +75,15 @@ class Member:
 def close_episodes() -> Round:
     """Close the open episodes whose last memory is longer ago than `ARBOR_EPISODE_GAP_MINUTES`, agent by agent."""
     gap = f"interval '{settings.ARBOR_EPISODE_GAP.total_seconds()} seconds'"
-    over = _OVER.replace("%(gap)s", gap)
-    return make_round(
-        "episodes",
-        waiting=f"SELECT DISTINCT agent_id FROM memories_episode WHERE tenant_id = t.id AND {over}",  # noqa: S608
-        tend=_close,
-    )
+    return make_round("episodes", waiting=queries.AGENTS_TO_CLOSE_EPISODES.format(gap=gap), tend=_close)
 
 
 def _close(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         # Whoever stores a memory just now may be putting it in one of them.
         lock_minds([agent_id])
-        return change(_CLOSE, agent=agent_id, gap=settings.ARBOR_EPISODE_GAP)
+        episodes = Episode.objects.filter(agent_id=agent_id, ended_at=None)
+        return int(episodes.filter(last_at__lt=Now() - settings.ARBOR_EPISODE_GAP).update(ended_at=Now()))
 
 
 def recall_episodes(
@@ -155,39 +117,40 @@ def recall_episodes(
         return _with_details(ranked)
 
 
-def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> list[Member]:
+def episode_memories(*, episode_id: UUID, after: int = 0, limit: int = 200) -> list[EpisodeMember]:
     """Return what is still in mind of an episode, in order, from behind place `after`, in the open transaction.
 
     Raises NotFound for an unknown episode, and Invalid for a limit outside 1 to 1,000.
     """
     if not 1 <= limit <= MAX_MEMORIES:
         raise Invalid(f"of an episode 1 to {MAX_MEMORIES:,} memories are read at once, asked for {limit}")
-    rows = fetch(_MEMBERS, episode=episode_id, after=after, limit=limit)
+    memories = Memory.objects.filter(
+        Q(expires_at=None) | Q(expires_at__gt=Now()),
+        episode_id=episode_id,
+        status=MemoryStatus.ACTIVE,
+        sequence__gt=after,
+    ).order_by("sequence", "id")
+    rows = list(memories.values("id", "sequence", "content", "role", "occurred_at")[:limit])
     if not rows and not Episode.objects.filter(id=episode_id).exists():
         raise NotFound(f"there is no episode {episode_id} in this tenant")
-    return [
-        Member(id=memory_id, sequence=sequence, content=content, role=role, occurred_at=at)
-        for memory_id, sequence, content, role, at in rows
-    ]
+    return [EpisodeMember(**row) for row in rows]
 
 
-def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, Reading]:
+def _read(agent_id: UUID, text: str, now: datetime) -> tuple[str, ReadQuery]:
     """Return what is to be embedded of a query, and the query as it was read.
 
     By the statistics of all that the agent remembers: summaries are made of the same words.
     """
-    places = [*looked_up(query_terms(text)), ALL_MEMORIES]
-    df: dict[int, int] = dict(fetch(_FREQUENCIES, agent=agent_id, terms=places))
-    documents = df.pop(ALL_MEMORIES, 0)
+    df, documents = read_frequencies(agent_id, looked_up(query_terms(text)))
     return meaning_text(text, df), read_query(text, df=df, documents=documents, now=now)
 
 
 def _candidates(
-    agent_id: UUID, reading: Reading, vector: Sequence[float] | None, model: EmbeddingModel, now: datetime
+    agent_id: UUID, reading: ReadQuery, vector: Sequence[float] | None, model: EmbeddingModel, now: datetime
 ) -> list[EpisodeCandidate]:
     values: dict[str, Any] = query_vector(vector, model)
     rows = fetch(
-        _SCAN,
+        queries.SCAN_EPISODES,
         agent=agent_id,
         lexical=sparsevec_text(reading.lexical),
         looked_into=_LOOKED_INTO,
@@ -198,21 +161,7 @@ def _candidates(
 
 
 def _with_details(ranked: Sequence[tuple[UUID, EpisodeTerms]]) -> list[RecalledEpisode]:
-    rows = {row[0]: row for row in fetch(_DETAILS, ids=[episode_id for episode_id, _ in ranked])}
-    found = []
-    for episode_id, terms in ranked:
-        _, session, started_at, last_at, ended_at, size, summary, by = rows[episode_id]
-        found.append(
-            RecalledEpisode(
-                id=episode_id,
-                session=session,
-                started_at=started_at,
-                last_at=last_at,
-                ended_at=ended_at,
-                size=size,
-                summary=summary,
-                summarized_by=by,
-                terms=terms,
-            )
-        )
-    return found
+    names = ("id", "session", "started_at", "last_at", "ended_at", "size", "summary", "summarized_by")
+    episodes = Episode.objects.filter(id__in=[episode_id for episode_id, _ in ranked]).values(*names)
+    by_id = {episode["id"]: episode for episode in episodes}
+    return [RecalledEpisode(**by_id[episode_id], terms=terms) for episode_id, terms in ranked]

@@ -1,4 +1,4 @@
-"""The health of maintenance in the whole installation: counts only, no tenant's data, at a bounded cost."""
+"""The health of maintenance in the whole installation: counts only, no tenant's data, at a bounded cost, watched every minute."""
 
 from __future__ import annotations
 
@@ -6,80 +6,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import structlog
 from django.conf import settings
 from django.db import connections
+from django.db.models.functions import Now
 
+from apps.audit.models import AuditAction, PlatformEvent
+from apps.audit.services import record_platform
+from apps.memories.models import JobRun
 from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.jobs import queries
 from apps.tenants.scope import OPS
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.health import Figure, Metric, State, figure, judge_job, worst
+from arbor.memory.health import Figure, HealthState, Metric, figure, judge_job, worst
 
 #: The count at which counting stops: a higher one makes no difference.
 COUNTED = 20_000
 
-# Each counts along a partial index of only the waiting rows.
-_OF_AGENTS = """
-SELECT kind, coalesce(sum(waiting), 0), coalesce(max(waiting), 0) FROM (
-    SELECT 'stale_neighborhoods' AS kind, count(*) AS waiting FROM (
-        SELECT agent_id FROM memories_upkeep WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'unclustered', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unclustered LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'unextracted', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unextracted LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'unweighed', count(*) FROM (
-        SELECT agent_id FROM memories_upkeep WHERE unweighed LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'stale_clusters', count(*) FROM (
-        SELECT agent_id FROM memories_cluster WHERE stale LIMIT %(counted)s) w GROUP BY agent_id
-    UNION ALL SELECT 'unsummarized_episodes', count(*) FROM (
-        SELECT agent_id FROM memories_episode WHERE ended_at IS NOT NULL AND summarized_at IS NULL LIMIT %(counted)s
-    ) w GROUP BY agent_id
-) waiting GROUP BY kind
-"""
-# The oldest of each tenant is the first entry of its part of the index.
-_OF_AGE = """
-SELECT 'unembedded', (SELECT count(*) FROM (
-        SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model = ''
-        LIMIT %(counted)s) w),
-    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
-        SELECT created_at AS at FROM memories_memory
-        WHERE tenant_id = t.id AND embedding IS NULL AND status = 'active' AND embedding_model = ''
-        ORDER BY created_at LIMIT 1) w), now()
-UNION ALL
-SELECT 'expired', (SELECT count(*) FROM (
-        SELECT FROM memories_memory WHERE expires_at <= now() AND status = 'active' LIMIT %(counted)s) w),
-    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
-        SELECT expires_at AS at FROM memories_memory
-        WHERE tenant_id = t.id AND expires_at <= now() AND status = 'active' ORDER BY expires_at LIMIT 1) w), now()
-UNION ALL
-SELECT 'buffer_expired', (SELECT count(*) FROM (
-        SELECT FROM memories_bufferitem WHERE expires_at <= now() LIMIT %(counted)s) w),
-    (SELECT min(w.at) FROM tenants_tenant t CROSS JOIN LATERAL (
-        SELECT expires_at AS at FROM memories_bufferitem
-        WHERE tenant_id = t.id AND expires_at <= now() ORDER BY expires_at LIMIT 1) w), now()
-UNION ALL
-SELECT 'untended', count(*), min(tended) + interval '1 day', now() FROM (
-    SELECT least(
-        coalesce(forgot_at, created_at), coalesce(cleaned_at, created_at),
-        -- Empty also says that it is to be counted at once, because it has just grown.
-        coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
-    ) AS tended FROM memories_mind
-) minds WHERE tended < now() - interval '1 day'
-"""
-_COUNTS = """
-SELECT (SELECT count(*) FROM (
-        SELECT FROM memories_memory WHERE embedding IS NULL AND status = 'active' AND embedding_model <> ''
-        LIMIT %(counted)s) w),
-    (SELECT count(*) FROM (
-        SELECT FROM calls_externalcall
-        WHERE errand_status = 'failed' AND purpose <> 'chat' LIMIT %(counted)s) w),
-    (SELECT count(*) FROM memories_mind
-        WHERE %(model)s <> '' AND (embedding_model, embedding_dimension) <> (%(model)s, %(dimension)s)),
-    (SELECT count(*) FROM memories_embedderfault)
-"""
-_JOBS = """
-SELECT name, period_s, seconds, done, failed, error, first_at, ended_at, succeeded_at, now() FROM memories_jobrun
-ORDER BY name
-"""
+
+log = structlog.get_logger(__name__)
+ACTOR = "system:health"
+#: Findings that one record names, the worst first.
+_NAMED = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +35,7 @@ class Job:
     """A job's last run, and the job's state."""
 
     name: str
-    state: State
+    state: HealthState
     #: It should run so often.
     period_s: float
     #: Since its last end, and its last success; None: never.
@@ -102,7 +50,7 @@ class Job:
     @property
     def remedy(self) -> str:
         """The remedy to show; empty while the state is ok."""
-        if self.state is State.OK:
+        if self.state is HealthState.OK:
             return ""
         if self.error:
             why = f"it ends with {self.error}: see its worker's log"
@@ -118,7 +66,10 @@ class Job:
     def is_idle(self) -> bool:
         """It has not succeeded for too long, whatever its last run could not do."""
         since = self.ended_ago_s if self.succeeded_ago_s is None else self.succeeded_ago_s
-        return judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since) is not State.OK
+        return (
+            judge_job(period_s=self.period_s, since_success_s=since, since_first_s=since)
+            is not HealthState.OK
+        )
 
     @property
     def finding(self) -> str:
@@ -136,19 +87,21 @@ class Health:
     jobs: tuple[Job, ...]
 
     @property
-    def state(self) -> State:
+    def state(self) -> HealthState:
         """The worst of all."""
         return worst([metric.state for metric in self.figures] + [job.state for job in self.jobs])
 
     @property
-    def findings(self) -> list[tuple[State, str, str]]:
+    def findings(self) -> list[tuple[HealthState, str, str]]:
         """Problems with their state and remedy, the worst first."""
         found = [
             (metric.state, _describe(metric), metric.remedy)
             for metric in self.figures
-            if metric.state is not State.OK
+            if metric.state is not HealthState.OK
         ]
-        found += [(job.state, job.finding, job.remedy) for job in self.jobs if job.state is not State.OK]
+        found += [
+            (job.state, job.finding, job.remedy) for job in self.jobs if job.state is not HealthState.OK
+        ]
         return sorted(found, key=lambda finding: -finding[0].rank)
 
     def as_json(self) -> dict[str, Any]:
@@ -189,16 +142,16 @@ def read_health() -> Health:
     """Read all figures, over all tenants. Four queries, each along what waits and no further than COUNTED."""
     limits = settings.ARBOR_HEALTH_LIMITS
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_OF_AGENTS, {"counted": COUNTED})
+        cursor.execute(queries.COUNT_BY_AGENT, {"counted": COUNTED})
         of_agents = {kind: (int(count), int(most)) for kind, count, most in cursor.fetchall()}
-        cursor.execute(_OF_AGE, {"counted": COUNTED})
+        cursor.execute(queries.COUNT_BY_AGE, {"counted": COUNTED})
         of_age = {
             kind: (int(count), _ago(since, now) or 0.0) for kind, count, since, now in cursor.fetchall()
         }
-        cursor.execute(_COUNTS, {"counted": COUNTED, **_installation()})
+        cursor.execute(queries.COUNT_FAULTS, {"counted": COUNTED, **_installation()})
         unreadable, failed, other, failing = cursor.fetchone()
-        cursor.execute(_JOBS)
-        jobs = tuple(_job(row) for row in cursor.fetchall())
+    runs = JobRun.objects.using(OPS).order_by("name").annotate(read_at=Now())
+    jobs = tuple(_job(run, run.read_at) for run in runs)
     counts = {
         Metric.UNREADABLE: unreadable,
         Metric.FAILED_MAINTENANCE_CALLS: failed,
@@ -222,24 +175,23 @@ def _installation() -> dict[str, Any]:
     return {"model": model.name, "dimension": model.dimension}
 
 
-def _job(row: tuple[Any, ...]) -> Job:
-    name, period_s, seconds, done, failed, error, first_at, ended_at, succeeded_at, now = row
-    since = _ago(succeeded_at, now)
+def _job(run: JobRun, now: datetime) -> Job:
+    since = _ago(run.succeeded_at, now)
     return Job(
-        name=name,
+        name=run.name,
         state=judge_job(
-            period_s=period_s,
+            period_s=run.period_s,
             since_success_s=since,
-            since_first_s=_ago(first_at, now) or 0.0,
-            failed=failed,
+            since_first_s=_ago(run.first_at, now) or 0.0,
+            failed=run.failed,
         ),
-        period_s=period_s,
-        ended_ago_s=_ago(ended_at, now) or 0.0,
+        period_s=run.period_s,
+        ended_ago_s=_ago(run.ended_at, now) or 0.0,
         succeeded_ago_s=since,
-        seconds=seconds,
-        done=done,
-        failed=failed,
-        error=error,
+        seconds=run.seconds,
+        done=run.done,
+        failed=run.failed,
+        error=run.error,
     )
 
 
@@ -269,3 +221,36 @@ def _span(seconds: float) -> str:
         if seconds >= length:
             return f"{seconds / length:.0f} {name}"
     return f"{seconds:.0f} s"
+
+
+def watch_health() -> HealthState:
+    """Compute the figures; where the state is another than the last one on record, log it and put it on record.
+
+    The first look is a change too. Returns the state.
+    """
+    health = read_health()
+    last = _last_state()
+    if health.state is not last:
+        _record_change(health, last)
+    return health.state
+
+
+def _last_state() -> HealthState | None:
+    events = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED)
+    detail = events.order_by("-id").values_list("detail", flat=True).first()
+    return HealthState(detail["state"]) if detail else None
+
+
+def _record_change(health: Health, last: HealthState | None) -> None:
+    findings = [
+        {"state": state.value, "what": what, "remedy": remedy}
+        for state, what, remedy in health.findings[:_NAMED]
+    ]
+    write = log.info if health.state is HealthState.OK else log.warning
+    write("health_changed", state=health.state.value, was=last and last.value, findings=findings)
+    record_platform(
+        action=AuditAction.HEALTH_CHANGED,
+        actor=ACTOR,
+        message=f"health is {health.state.value}" + (f", and was {last.value}" if last else ""),
+        detail={"state": health.state.value, "was": last and last.value, "findings": findings},
+    )

@@ -1,9 +1,9 @@
-"""Maintenance rounds: one short, bounded step per agent, so that no agent delays the others."""
+"""Maintenance rounds, one short, bounded step per agent, so that no agent delays the others; and the records of job runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -11,7 +11,10 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connections
+from django.db.models.functions import Now
 
+from apps.memories.models import JobRun
+from apps.memories.services.jobs import queries
 from apps.tenants.scope import OPS
 
 log = structlog.get_logger(__name__)
@@ -23,14 +26,6 @@ _FOUND = 200
 _OF_TENANT = 20
 #: Agents that a process remembers as visited from one round of a job to the next.
 _REMEMBERED = 10_000
-
-# In any order: ids follow each other in time, so that an order by them would always begin with the oldest tenants.
-_WAITING = """
-WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant ORDER BY random())
-SELECT t.id, waiting.agent_id FROM tenants t CROSS JOIN LATERAL (
-    SELECT w.agent_id FROM ({waiting}) w WHERE w.agent_id <> ALL(%(passed)s::uuid[]) LIMIT %(per_tenant)s
-) waiting LIMIT %(found)s
-"""
 
 
 #: By job, the agents that this process has visited since it last visited all that wait.
@@ -109,8 +104,44 @@ def _find_next(waiting: str, passed: set[UUID], met: set[UUID]) -> list[tuple[UU
 def _find_waiting(waiting: str, passed: set[UUID]) -> list[tuple[UUID, UUID]]:
     with connections[OPS].cursor() as cursor:
         cursor.execute(
-            _WAITING.replace("{waiting}", waiting),
+            queries.WAITING_AGENTS.replace("{waiting}", waiting),
             {"passed": list(passed), "per_tenant": _OF_TENANT, "found": _FOUND},
         )
         rows: list[tuple[UUID, UUID]] = cursor.fetchall()
         return rows
+
+
+def expect_runs(periods: Mapping[str, float]) -> None:
+    """Record the expected jobs with their periods in seconds, so that one that never runs is noticed. One statement."""
+    runs = [
+        JobRun(name=name, period_s=period_s, ended_at=Now(), seconds=0)
+        for name, period_s in sorted(periods.items())
+    ]
+    JobRun.objects.bulk_create(
+        runs, update_conflicts=True, unique_fields=["name"], update_fields=["period_s"]
+    )
+
+
+def note_run(
+    *, name: str, period_s: float, seconds: float, result: object = None, error: Exception | None = None
+) -> None:
+    """Record the end of a run: its result, a Round or a count, or the error that ended it. Two statements.
+
+    Of an error only its kind is kept: what it says may name somebody's data.
+    """
+    done, failed = 0, 0
+    if isinstance(result, Round):
+        done, failed = result.done, result.failed
+    elif isinstance(result, int):
+        done = result
+    run = {
+        "period_s": period_s,
+        "seconds": seconds,
+        "ended_at": Now(),
+        "done": done,
+        "failed": failed,
+        "error": type(error).__name__ if error else "",
+    }
+    if error is None:
+        run["succeeded_at"] = Now()
+    JobRun.objects.update_or_create(name=name, defaults=run)

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from apps.memories.models import Episode
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage, embedder_for
 from apps.memories.services.embedding.literals import halfvec_texts, sparsevec_text
 from apps.memories.services.embedding.minds import model_of
+from apps.memories.services.jobs import queries
 from apps.memories.services.jobs.maintenance_flags import time_text
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import change, fetch
 from arbor.embedding.models import EmbeddingModel
@@ -25,40 +30,6 @@ SETTLES_IN = timedelta(minutes=5)
 MAX_FAILURES = 4
 #: Memories of one episode that a summary is made from; of a longer episode, a regular sample.
 _READ = 1_000
-
-# An episode that was closed by a clock that ran ahead does not wait until that time has come.
-_SETTLED = """ended_at IS NOT NULL AND summarized_at IS NULL AND failures < %(tries)s
-    AND ended_at NOT BETWEEN now() - %(settles)s AND now() + %(settles)s"""
-_UNSUMMARIZED = f"""
-SELECT id, size FROM memories_episode
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_SETTLED} AND id <> ALL(%(without)s::uuid[])
-ORDER BY ended_at, id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
-"""  # noqa: S608 (our own words)
-_MEMBERS = """
-SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
-    SELECT left(content, %(longest)s), role, type, occurred_at FROM memories_memory
-    WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > now()) AND sequence %% (e.size / %(read)s + 1) = 0
-    ORDER BY sequence, id LIMIT %(read)s
-) m WHERE e.tenant_id = %(tenant)s AND e.id = ANY(%(ids)s::uuid[])
-"""
-_STORE = """
-UPDATE memories_episode e SET summary = r.summary, summarized_by = r.by, summarized_at = now(), lexical = r.lexical,
-    embedding = r.embedding, embedding_model = r.embedding_model, failure = ''
-FROM json_to_recordset(%(rows)s::json) AS r(
-    id uuid, size int, summary text, by text, lexical sparsevec, embedding halfvec, embedding_model text
-)
-WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.id = r.id AND e.summarized_at IS NULL
-    AND e.ended_at IS NOT NULL AND e.size = r.size
-"""
-_FAILED = """
-UPDATE memories_episode SET failures = failures + 1, failure = %(reason)s
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(episode)s AND summarized_at IS NULL
-"""
-_RESET = """
-UPDATE memories_episode SET failures = 0
-WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND summarized_at IS NULL
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +54,7 @@ class Summary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embedded:
+class SummaryVectors:
     """The vectors of some texts, one for each in order, and whose they are; none while the embedder is away."""
 
     vectors: Vectors | None
@@ -92,10 +63,8 @@ class Embedded:
 
 def agents_with_unsummarized() -> str:
     """Return SQL for `make_round`: the agents of tenant `t.id` with an episode that wants a summary."""
-    settled = _SETTLED.replace("%(tries)s", str(MAX_FAILURES)).replace(
-        "%(settles)s", f"interval '{SETTLES_IN.total_seconds()} seconds'"
-    )
-    return f"SELECT DISTINCT agent_id FROM memories_episode WHERE tenant_id = t.id AND {settled}"  # noqa: S608
+    settles = f"interval '{SETTLES_IN.total_seconds()} seconds'"
+    return queries.AGENTS_TO_SUMMARIZE.format(tries=MAX_FAILURES, settles=settles)
 
 
 def unsummarized_episodes(
@@ -105,19 +74,15 @@ def unsummarized_episodes(
 
     They are locked until the transaction ends, and left out while another has them. Two statements.
     """
-    sizes: dict[UUID, int] = dict(
-        fetch(
-            _UNSUMMARIZED,
-            agent=agent_id,
-            tries=MAX_FAILURES,
-            settles=SETTLES_IN,
-            limit=limit,
-            without=list(without),
-        )
-    )
+    settled = Q(ended_at__lt=Now() - SETTLES_IN) | Q(ended_at__gt=Now() + SETTLES_IN)
+    episodes = Episode.objects.filter(
+        settled, agent_id=agent_id, summarized_at=None, failures__lt=MAX_FAILURES
+    ).exclude(id__in=list(without))
+    locked = episodes.order_by("ended_at", "id").select_for_update(skip_locked=True)
+    sizes: dict[UUID, int] = dict(locked.values_list("id", "size")[:limit])
     # One character more than a prompt shows says that there is more.
     members: dict[UUID, list[Excerpt]] = {episode_id: [] for episode_id in sizes}
-    rows = fetch(_MEMBERS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
+    rows = fetch(queries.EPISODE_TEXTS, ids=list(sizes), longest=TEXT_LENGTH + 1, read=_READ) if sizes else []
     for episode_id, text, role, type_, at in rows:
         members[episode_id].append(Excerpt(text=text, role=role, type=type_, at=time_text(at)))
     return [
@@ -126,14 +91,16 @@ def unsummarized_episodes(
     ]
 
 
-def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> Embedded:
+def embed_summaries(tenant_id: UUID, agent_id: UUID, texts: Sequence[str]) -> SummaryVectors:
     """Return the vectors of summaries by the agent's embedder; outside any transaction."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
-    return Embedded(vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model)
+    return SummaryVectors(
+        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
+    )
 
 
-def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embedded) -> int:
+def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: SummaryVectors) -> int:
     """Store summaries, in the open transaction; return how many.
 
     An episode that has one by now keeps that, and one that got more members, or is open again, waits for a later one. Vectors of a model that the agent was moved away from meanwhile are dropped: upkeep embeds those summaries anew.
@@ -156,14 +123,17 @@ def store_summaries(agent_id: UUID, summaries: Sequence[Summary], embedded: Embe
         }
         for summary, literal in zip(summaries, literals, strict=True)
     ]
-    return change(_STORE, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
+    return change(queries.STORE_SUMMARIES, agent=agent_id, rows=json.dumps(rows, ensure_ascii=False))
 
 
 def note_failed_summary(agent_id: UUID, episode_id: UUID, reason: str) -> None:
     """Record on the episode that its summary failed, with the reason. One statement."""
-    change(_FAILED, agent=agent_id, episode=episode_id, reason=reason)
+    episodes = Episode.objects.filter(agent_id=agent_id, id=episode_id, summarized_at=None)
+    episodes.update(failures=F("failures") + 1, failure=reason)
 
 
 def reset_failures(episode_ids: Sequence[str]) -> int:
     """Mark these episodes without a summary as waiting again; return how many. One statement, none for none."""
-    return change(_RESET, ids=list(episode_ids)) if episode_ids else 0
+    if not episode_ids:
+        return 0
+    return int(Episode.objects.filter(id__in=list(episode_ids), summarized_at=None).update(failures=0))

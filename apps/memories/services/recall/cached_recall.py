@@ -7,28 +7,126 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import UUID
 
 import numpy as np
+import numpy.typing as npt
 from django.conf import settings
 
 from apps.memories.services.embedding.literals import sparsevec_weights
 from apps.memories.services.embedding.minds import half_precision
-from apps.memories.services.recall.memory_state import MemoryState, Uses, read_state
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.mind_cache import MindAtHand
-from apps.memories.services.recall.scan import Found, Query
+from apps.memories.services.recall.packed_rows import (
+    FLOAT,
+    ID,
+    INTEGER,
+    MOMENT,
+    fetch_packed,
+    moments,
+    unpack,
+    uuid_array,
+)
+from apps.memories.services.recall.scan import Query, ScanResult
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Places, microseconds
-from arbor.memory.fusion import contenders, lasting_terms
+from arbor.memory.fusion import ScoreInputs, contenders, lasting_terms
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.mind.rows import Halves
-from arbor.memory.mind.search import Choice, Search, Ties, choose, complete, names_of
+from arbor.memory.mind.search import Choice, MindSearch, Ties, choose, complete, names_of
+
+_TIE = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
+_USE = np.dtype(
+    [("place", INTEGER), ("used", MOMENT), ("uses", INTEGER), ("level", FLOAT), ("active", MOMENT)]
+)
+#: `timestamptz_send` of minus infinity.
+_NEVER_USED = np.iinfo(np.int64).min
+#: Texts that are read beside the use of memories of which only some will be returned, for each request.
+MOST_CONTENTS = 128
+
 
 #: Of a mind that is no larger, the state of every memory is read at once, whatever turns out to be a candidate.
 _SMALL = 100
 
 
-def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[Found | None]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uses:
+    """The uses and activations of some memories, as columns; memories with neither are missing."""
+
+    #: Among the memories that were asked for.
+    places: npt.NDArray[np.int64]
+    #: Whether it was ever recalled, and when it was last, in microseconds since EPOCH.
+    recalled: npt.NDArray[np.bool_]
+    used: npt.NDArray[np.int64]
+    uses: npt.NDArray[np.float64]
+    #: How present it was in mind, and when.
+    level: npt.NDArray[np.float64]
+    active: npt.NDArray[np.int64]
+
+    def part(self, first: int, count: int) -> Uses:
+        """Return the uses of `count` of the memories, from `first` on, with places from 0."""
+        chosen = (self.places >= first) & (self.places < first + count)
+        return Uses(
+            places=self.places[chosen] - first,
+            recalled=self.recalled[chosen],
+            used=self.used[chosen],
+            uses=self.uses[chosen],
+            level=self.level[chosen],
+            active=self.active[chosen],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryState:
+    """The state of memories as one statement read it."""
+
+    ties: Ties
+    uses: Uses
+    #: A text for each memory that was asked for, None where it is gone; empty if there were too many.
+    contents: Sequence[str | None]
+
+
+def read_state(*, lenders: Halves, ids: Halves, requests: int) -> MemoryState:
+    """Return the ties of lenders, and the use and the texts of memories, in the open transaction.
+
+    One statement for any number of agents, for none if nothing is asked for.
+    """
+    if not len(lenders) and not len(ids):
+        return _state(None, None, None)
+    return _state(
+        *fetch_packed(
+            queries.MEMORY_STATE,
+            lenders=uuid_array(lenders),
+            ids=uuid_array(ids),
+            with_contents=len(ids) <= MOST_CONTENTS * requests,
+        )
+    )
+
+
+def _state(ties: Any, uses: Any, contents: Any) -> MemoryState:
+    tied, used = unpack(ties, _TIE), unpack(uses, _USE)
+    last = used["used"].astype(np.int64)
+    recalled = last != _NEVER_USED
+    return MemoryState(
+        ties=Ties(
+            lender=tied["lender"].astype(np.uint64),
+            borrower=tied["borrower"].astype(np.uint64),
+            share=tied["share"].astype(np.float64),
+        ),
+        uses=Uses(
+            places=used["place"].astype(np.int64) - 1,
+            recalled=recalled,
+            used=moments(np.where(recalled, last, 0)),
+            uses=used["uses"].astype(np.float64),
+            level=used["level"].astype(np.float64),
+            active=moments(used["active"]),
+        ),
+        contents=contents or (),
+    )
+
+
+def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[ScanResult | None]:
     """Return what each query finds in these minds, in the open transaction; None where the mind has to be scanned.
 
     At most two statements for all queries.
@@ -43,7 +141,7 @@ def find_at_hand(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> 
     return [None if search is None else next(answers) for search in searches]
 
 
-def _search(query: Query, mind: MindAtHand) -> Search:
+def _search(query: Query, mind: MindAtHand) -> MindSearch:
     request = query.request
     vector = None
     if request.vector is not None:
@@ -52,7 +150,7 @@ def _search(query: Query, mind: MindAtHand) -> Search:
             request.model is not None and request.model.name != mind.model.name
         ):
             vector = None
-    return Search(
+    return MindSearch(
         image=mind.image,
         request=request,
         reading=query.reading,
@@ -73,7 +171,7 @@ class _Known:
     contents: Sequence[str | None]
 
 
-def _found(searches: Sequence[Search]) -> list[Found]:
+def _found(searches: Sequence[MindSearch]) -> list[ScanResult]:
     choices = [choose(search) for search in searches]
     lenders = [search.image.ids_of(choice.lenders) for search, choice in zip(searches, choices, strict=True)]
     # Another agent's memories are none of an image's rows, so each search finds its own ties among all of them.
@@ -92,13 +190,13 @@ def _found(searches: Sequence[Search]) -> list[Found]:
     ]
 
 
-def _all_if_small(search: Search) -> Places:
+def _all_if_small(search: MindSearch) -> Places:
     image = search.image
     return np.flatnonzero(image.active) if len(image) <= _SMALL else np.empty(0, dtype=np.int64)
 
 
 def _read(
-    searches: Sequence[Search], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
+    searches: Sequence[MindSearch], rows: Sequence[Places], *, lenders: Sequence[Halves] = ()
 ) -> tuple[Ties, list[_Known]]:
     """Return the ties of lenders, and the state of each search's rows. One statement; none for nothing."""
     ids = [search.image.ids_of(some) for search, some in zip(searches, rows, strict=True)]
@@ -122,18 +220,20 @@ def _part(state: MemoryState, rows: Places, first: int) -> _Known:
     )
 
 
-def _completed(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Places, Found]:
+def _completed(search: MindSearch, choice: Choice, ties: Ties) -> tuple[Places, Places, ScanResult]:
     """Return the rows of all candidates, the places of the contenders among them, and what was found."""
     rows, candidates, links = complete(search, choice, ties)
     lasting = lasting_terms(
-        candidates,
-        reading=search.reading,
-        background=choice.background,
-        weights=search.weights,
-        links=links,
-        mood=search.request.mood,
+        ScoreInputs(
+            candidates=candidates,
+            reading=search.reading,
+            background=choice.background,
+            weights=search.weights,
+            links=links,
+            mood=search.request.mood,
+        )
     )
-    found = Found(
+    found = ScanResult(
         candidates=candidates,
         links=links,
         background=choice.background,
@@ -146,7 +246,7 @@ def _completed(search: Search, choice: Choice, ties: Ties) -> tuple[Places, Plac
     return rows, places, found
 
 
-def _with_state(search: Search, found: Found, rows: Places, known: _Known) -> Found:
+def _with_state(search: MindSearch, found: ScanResult, rows: Places, known: _Known) -> ScanResult:
     """Return what was found with the use and the texts of those candidates whose state is known."""
     if not len(known.rows) or not len(rows):
         return found
@@ -160,7 +260,7 @@ def _with_state(search: Search, found: Found, rows: Places, known: _Known) -> Fo
 
 
 def _used(
-    search: Search, candidates: Candidates, at: Places, is_candidate: Places, known: Uses
+    search: MindSearch, candidates: Candidates, at: Places, is_candidate: Places, known: Uses
 ) -> Candidates:
     chosen = is_candidate[known.places]
     places = at[known.places[chosen]]

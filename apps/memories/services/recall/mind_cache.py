@@ -17,11 +17,11 @@ import structlog
 from django.conf import settings
 
 from apps.memories.services.recall.mind_reading import MindReading, read_changes, read_minds
-from apps.memories.services.recall.term_statistics import TermStatistics
+from apps.memories.services.store.term_counts import TermStatistics
 from apps.tenants.scope import current_tenant
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.mind.image import MindImage
-from arbor.memory.mind.snapshot import Snapshot
+from arbor.memory.mind.rows import Snapshot
 
 log = structlog.get_logger(__name__)
 

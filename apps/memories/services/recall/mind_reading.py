@@ -14,6 +14,7 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.packed_rows import (
     FLAG,
     FLOAT,
@@ -24,12 +25,11 @@ from apps.memories.services.recall.packed_rows import (
     moments,
     unpack,
 )
-from apps.memories.services.recall.term_statistics import TermStatistics, asked_terms, term_statistics
+from apps.memories.services.store.term_counts import TermStatistics, asked_terms, term_statistics
 from apps.tenants.encoding import to_json
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.candidates import Places
-from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Vectors
-from arbor.memory.mind.snapshot import Snapshot
+from arbor.memory.mind.rows import NEVER, NO_ROWS, MemoryRows, Snapshot, Vectors
 
 _LAYOUT = np.dtype(
     [
@@ -55,55 +55,6 @@ _WORDS_HEAD = 3
 #: Numbers of 2 bytes before those of a `halfvec` that is sent: its dimension and one that is not used.
 _VECTOR_HEAD = 2
 
-# A suspended tenant, or an agent that is gone, has no row: nothing at hand is used then. What the tables have from another
-# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since.
-_READ = """
-WITH moment AS MATERIALIZED (
-    SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
-        greatest(
-            pg_snapshot_xmax(pg_current_snapshot())::text::bigint, pg_current_xact_id_if_assigned()::text::bigint + 1
-        ) AS ends
-)
-SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision ELSE 0 END,
-    mind.embedding_model, mind.embedding_dimension, moment.snapshot, moment.own,
-    EXISTS (
-        SELECT FROM memories_memory
-        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own
-    ), (
-        SELECT array_agg(ARRAY[term, memories]) FROM memories_term
-        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND term = ANY(asked.terms)
-    ), packed.*
-FROM moment
-CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
-    agent_id uuid, since bigint, until bigint, running bigint[], terms int[]
-)
-JOIN memories_mind mind ON mind.tenant_id = %(tenant)s AND mind.agent_id = asked.agent_id
-JOIN tenants_tenant tenant ON tenant.id = %(tenant)s AND tenant.status = 'active'
-CROSS JOIN LATERAL (
-    SELECT string_agg(
-            uuid_send(id) || boolsend(status = 'active') || int4send(position)
-            || timestamptz_send(occurred_at) || timestamptz_send(coalesce(expires_at, 'infinity'))
-            || float8send(importance) || float8send(decay_rate) || float8send(trust) || float8send(emotional_valence)
-            || boolsend(content LIKE '%%?%%') || uuid_send(coalesce(episode_id, '00000000-0000-0000-0000-000000000000'))
-            || int4send(coalesce(octet_length(vector), 0)) || int4send(coalesce(octet_length(words), 0)), ''::bytea
-        ),
-        string_agg(vector, ''::bytea), string_agg(words, ''::bytea),
-        array_agg(session), array_agg(role), array_agg(type)
-    FROM (
-        SELECT id, status, position, occurred_at, expires_at, importance, decay_rate, trust, emotional_valence,
-            content, episode_id, session, role, type, halfvec_send(embedding) AS vector, sparsevec_send(lexical) AS words
-        FROM memories_memory
-        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND {condition}
-        OFFSET 0
-    ) memory
-) packed
-"""
-_WHOLE = _READ.format(condition="status = 'active'")
-_CHANGED = _READ.format(
-    condition="revision >= asked.since AND revision < moment.ends"
-    " AND (revision >= asked.until OR revision = ANY(asked.running))"
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MindReading:
@@ -124,7 +75,7 @@ class MindReading:
 
 def read_minds(agent_ids: Collection[UUID]) -> list[MindReading]:
     """Return the whole minds of these agents in the open transaction. One statement; none for an agent without a mind."""
-    return _read(_WHOLE, [{"agent_id": str(agent_id)} for agent_id in agent_ids])
+    return _read(queries.WHOLE_MINDS, [{"agent_id": str(agent_id)} for agent_id in agent_ids])
 
 
 def read_changes(
@@ -136,7 +87,7 @@ def read_changes(
     mind.
     """
     return _read(
-        _CHANGED,
+        queries.CHANGED_MINDS,
         [
             {
                 "agent_id": str(agent_id),

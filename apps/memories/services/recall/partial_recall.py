@@ -9,43 +9,16 @@ from uuid import UUID
 import structlog
 
 from apps.memories.services.embedding.embedding import embed_texts
-from apps.memories.services.embedding.minds import QUERY_VECTOR, model_of, query_vector
+from apps.memories.services.embedding.minds import model_of, query_vector
+from apps.memories.services.recall import queries
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed, Invalid
-from arbor.memory.clusters import Cosines, Resonance, check_vectors, is_clear, tip_of_tongue
+from arbor.memory.clusters import ClusterResonance, Cosines, check_vectors, is_clear, tip_of_tongue
 from arbor.memory.values import Recalled
 
 log = structlog.get_logger(__name__)
-
-#: Clusters that are looked at: the nearest.
-_LOOKED_AT = 20
-
-# The memories are scanned in the index of the mind alone, as in recall.
-_RESONANCES = f"""
-WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZED (
-    SELECT id, -(embedding <#> (SELECT vector FROM asked)) AS cosine FROM memories_memory
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > now())
-        AND (%(without)s::text IS NULL OR session <> %(without)s)
-), near AS MATERIALIZED (
-    SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS centre FROM memories_cluster
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND vector_dims(centroid) = %(vector_dimension)s
-        AND (SELECT vector FROM asked) IS NOT NULL
-    ORDER BY centre DESC, id LIMIT {_LOOKED_AT}
-), nearest AS (
-    SELECT own.cluster_id, max(scan.cosine) AS cosine FROM near
-    JOIN memories_clustermember own ON own.tenant_id = %(tenant)s AND own.cluster_id = near.id
-    JOIN scan ON scan.id = own.memory_id GROUP BY own.cluster_id
-), background AS (
-    SELECT coalesce(avg(cosine), 0) AS mean, coalesce(stddev_pop(cosine), 0) AS deviation, max(cosine) AS best
-    FROM scan
-)
-SELECT near.id, near.name, near.keywords::json, near.centre, nearest.cosine, background.mean, background.deviation,
-    background.best
-FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest.cosine IS NOT NULL
-"""  # noqa: S608 (our own numbers)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +38,7 @@ class _Found:
     """The nearest clusters, and how near the query is to all memories and to the nearest of them."""
 
     rows: dict[UUID, tuple[str, tuple[str, ...]]]
-    resonances: list[Resonance]
+    resonances: list[ClusterResonance]
     cosines: Cosines
     best: float
 
@@ -130,11 +103,13 @@ def partial_recall_about(
 def _look(
     agent_id: UUID, vector: Sequence[float], model: EmbeddingModel | None, *, without_session: str
 ) -> _Found:
-    rows = fetch(_RESONANCES, agent=agent_id, without=without_session or None, **query_vector(vector, model))
+    rows = fetch(
+        queries.RESONANCES, agent=agent_id, without=without_session or None, **query_vector(vector, model)
+    )
     mean, deviation, best = rows[0][5:] if rows else (0.0, 0.0, 0.0)
     return _Found(
         rows={row[0]: (row[1], tuple(row[2])) for row in rows},
-        resonances=[Resonance(id=row[0], centre=row[3], best_memory=row[4]) for row in rows],
+        resonances=[ClusterResonance(id=row[0], centre=row[3], best_memory=row[4]) for row in rows],
         cosines=Cosines(mean=mean, deviation=deviation),
         best=best,
     )

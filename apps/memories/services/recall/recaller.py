@@ -7,27 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 
 from apps.memories.services.embedding.embedding import embed_query
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import note_recall
+from apps.memories.services.recall.cached_recall import find_at_hand
 from apps.memories.services.recall.mind_cache import MINDS, MindAtHand
-from apps.memories.services.recall.ranking import find, recalled
-from apps.memories.services.recall.scan import Found, Query, scan
-from apps.memories.services.recall.term_statistics import TermStatistics, read_term_statistics
+from apps.memories.services.recall.scan import Query, ScanResult, scan
+from apps.memories.services.store.term_counts import TermStatistics, read_term_statistics
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
-from arbor.memory.filters import EVERYTHING, RecallFilter
+from arbor.memory.candidates import moment
+from arbor.memory.fusion import Ranked, ScoreInputs, all_terms, rank, select_best
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.mind.row_filter import can_answer
 from arbor.memory.query import meaning_text, read_query
 from arbor.memory.recall_request import RecallRequest
-from arbor.memory.values import Recalled
+from arbor.memory.values import MemoryType, Recalled
 
 log = structlog.get_logger(__name__)
 
@@ -133,32 +135,12 @@ class Recaller:
         self._statistics |= statistics
 
 
-def recall(
-    *,
-    tenant_id: UUID,
-    agent_id: UUID,
-    text: str,
-    limit: int = 10,
-    counts: bool = False,
-    now: datetime | None = None,
-    only: RecallFilter = EVERYTHING,
-    mood: float | None = None,
-) -> list[Recalled]:
+def recall(*, tenant_id: UUID, request: RecallRequest, counts: bool = False) -> list[Recalled]:
     """Return what an agent remembers about a text, best first, each with the terms of its score.
 
     `counts` says that the agent itself recalls: its memories are marked as used. A person's look never does that.
-    `mood` is how the one who recalls feels, -1 to 1: what felt alike comes a little sooner.
-    Raises Invalid for an empty or too long text, a limit outside 1 to 200, or a mood that is none. When the embedder
-    fails, words decide.
+    The request's text is embedded between transactions. When the embedder fails, words decide.
     """
-    request = RecallRequest(
-        agent_id=agent_id, text=text, limit=limit, now=now or datetime.now(UTC), only=only, mood=mood
-    )
-    return _answer(tenant_id, request, counts=counts)
-
-
-def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Recalled]:
-    """Recall with the query's text embedded between transactions."""
     asked = [(request.agent_id, request.text)]
     recaller = Recaller()
     meaning = _expected_meaning(tenant_id, request)
@@ -182,7 +164,7 @@ def _answer(tenant_id: UUID, request: RecallRequest, *, counts: bool) -> list[Re
         meaning = current
 
 
-def _noted(query: Query, found: Found, *, counts: bool) -> list[Recalled]:
+def _noted(query: Query, found: ScanResult, *, counts: bool) -> list[Recalled]:
     (memories,) = recalled([(query, found)])
     if counts:
         scores = {memory.id: memory.score for memory in memories}
@@ -202,7 +184,7 @@ def _expected_meaning(tenant_id: UUID, request: RecallRequest) -> Meaning | None
     return Meaning(text=meaning_text(request.text, known.df), model=known.model)
 
 
-def consider(request: RecallRequest) -> tuple[Query, Found]:
+def consider(request: RecallRequest) -> tuple[Query, ScanResult]:
     """Return all that a request ranks, not ranked yet, and the query as it was read. Two statements."""
     (query,) = Recaller().queries([request])
     return query, scan(query)
@@ -218,3 +200,55 @@ def _embed(tenant_id: UUID, agent_id: UUID, meaning: Meaning) -> Sequence[float]
         log.warning("recall_lexical_fallback", agent_id=str(agent_id), error=str(error))
         return None
     return vector
+
+
+def find(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[tuple[Query, ScanResult]]:
+    """Return the candidates of each query, not ranked yet: from a cached mind, or by a scan."""
+    found = find_at_hand(queries, minds)
+    return [(query, here or scan(query)) for query, here in zip(queries, found, strict=True)]
+
+
+def recalled(answers: Sequence[tuple[Query, ScanResult]]) -> list[list[Recalled]]:
+    """Return the best of what each query found, whole; what was deleted a moment ago is left out."""
+    ranked = [(found, _ranked(query, found)) for query, found in answers]
+    missing = {place.id for found, places in ranked for place in places if place.index not in found.contents}
+    contents: dict[UUID, str] = dict(fetch(queries.CONTENTS, ids=sorted(missing))) if missing else {}
+    return [
+        [
+            _whole(found, place, content)
+            for place in places
+            if (content := found.contents.get(place.index, contents.get(place.id))) is not None
+        ]
+        for found, places in ranked
+    ]
+
+
+def _ranked(query: Query, found: ScanResult) -> list[Ranked]:
+    if found.lasting is not None:
+        terms = all_terms(found.lasting, found.candidates, now=query.request.now, weights=query.weights)
+        return select_best(found.candidates, terms, query.request.limit)
+    return rank(
+        ScoreInputs(
+            candidates=found.candidates,
+            reading=query.reading,
+            background=found.background,
+            weights=query.weights,
+            links=found.links,
+            mood=query.request.mood,
+        ),
+        now=query.request.now,
+        limit=query.request.limit,
+    )
+
+
+def _whole(found: ScanResult, place: Ranked, content: str) -> Recalled:
+    return Recalled(
+        id=place.id,
+        type=MemoryType(found.type[place.index]),
+        content=content,
+        role=found.candidates.role[place.index],
+        session=found.session[place.index],
+        occurred_at=moment(found.candidates.occurred[place.index]),
+        importance=float(found.candidates.importance[place.index]),
+        terms=place.terms,
+    )

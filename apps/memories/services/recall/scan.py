@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from django.conf import settings
 
+from apps.memories.services.embedding import queries as embedding_queries
 from apps.memories.services.embedding.literals import sparsevec_text
-from apps.memories.services.embedding.minds import QUERY_VECTOR, query_vector
-from apps.memories.services.recall.association import LENT, PACKED, REMINDED_OF, lending_values, links_among
-from apps.memories.services.recall.filters import filter_conditions
+from apps.memories.services.embedding.minds import query_vector
+from apps.memories.services.recall import queries
 from apps.memories.services.recall.packed_rows import (
     FLAG,
     FLOAT,
@@ -33,11 +33,19 @@ from apps.memories.services.recall.packed_rows import (
     unpack,
 )
 from arbor.memory.activation import levels_after
-from arbor.memory.candidates import Candidates, Links, Numbers, id_numbers, microseconds, session_numbers
-from arbor.memory.filters import EVERYTHING
+from arbor.memory.candidates import (
+    NO_LINKS,
+    Candidates,
+    Links,
+    Numbers,
+    id_numbers,
+    microseconds,
+    session_numbers,
+)
+from arbor.memory.concepts import concept_key
 from arbor.memory.fusion import MEANING_BESIDE_WORDS, MOST_BESIDE, REACH, SEEDS, SPAN_SEEDS, Background
-from arbor.memory.query import Reading
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.query import ReadQuery
+from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
 from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 #: The guess admits this multiple of the wanted memories.
@@ -65,89 +73,9 @@ _LAYOUT = np.dtype(
         ("active", MOMENT),
     ]
 )
-_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
-    uuid_send(m.id) || int4send(m.position) || timestamptz_send(m.occurred_at) || float8send(m.importance)
-        || float8send(m.decay_rate) || float8send(m.trust)
-        || float8send(coalesce(m.embedding <#> (SELECT vector FROM asked), 'NaN'))
-        || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
-        || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
 
-# pgvector's operator returns the negative inner product: `away` and `unsaid` are the less the better. `OFFSET 0` keeps
-# each from being computed anew wherever it is used. The stretches around the seeds of a session do not overlap: each
-# begins where the one before it ends. LIMIT 1: by key, for the planner expects many and would read all the tenant's.
-_STATEMENT = """
-WITH asked AS MATERIALIZED (
-    SELECT {vector} AS vector
-), sample AS MATERIALIZED (
-    SELECT embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
-    FROM {mind} LIMIT %(sample)s
-), edge AS MATERIALIZED (
-    SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY away), 'infinity') AS away,
-        least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY unsaid), 0) AS unsaid
-    FROM sample
-), scored AS MATERIALIZED (
-    SELECT array_agg(ROW (id, away, unsaid, {timely})) FILTER {among} AS places,
-        count(away) AS embedded, coalesce(avg(away), 0) AS mean, coalesce(sum(away * away) / nullif(count(away), 0), 0) AS square
-    FROM (
-        SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
-        FROM {mind} OFFSET 0
-    ) memory
-), background AS MATERIALIZED (
-    SELECT embedded, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
-), best AS MATERIALIZED (
-    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, away float8, unsaid float8, timely bool)
-), chosen AS (
-    (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(kept)s)
-    UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(kept)s)
-    {or_timely}
-    {or_recent}
-), found AS MATERIALIZED (
-    SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
-{lent}), stretch AS (
-    SELECT session, position::bigint + {reach} AS until, greatest(
-            position::bigint - {reach},
-            lag(position::bigint) OVER (PARTITION BY session ORDER BY position) + {reach} + 1
-        ) AS since
-    FROM found WHERE session <> ''
-), candidate AS (
-    SELECT * FROM found
-    UNION ALL
-    SELECT turn.* FROM stretch CROSS JOIN LATERAL (
-        SELECT {row} FROM memories_memory m
-        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND status = 'active'
-            AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s){conditions}
-        ORDER BY position LIMIT {most_beside}
-    ) turn
-    UNION ALL
-    (SELECT * FROM ({reminded_of}) reminded)
-)
-SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at))
-        || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
-        || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, %(now)s)), ''::bytea),
-    {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type),
-    (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
-    (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
-        >= (SELECT least(%(kept)s, embedded) FROM background)
-    AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(kept)s)
-FROM candidate c
-LEFT JOIN LATERAL (SELECT last_at, count, reinforced FROM memories_memoryaccess
-    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) a ON true
-LEFT JOIN LATERAL (SELECT level, at FROM memories_activation
-    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) v ON true
-"""
-_MIND = """memories_memory
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > %(now)s)"""
-_RECENT = """UNION (SELECT id FROM (
-        SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
-    ) recent)"""
-_AMONG = "(WHERE away <= (SELECT away FROM edge) OR unsaid < (SELECT unsaid FROM edge){or_timely})"
-_TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
-_BY_TIME = """UNION (
-        SELECT id FROM best, background WHERE timely
-        ORDER BY coalesce(unsaid, 0) + %(beside_words)s * coalesce((away + mean) / nullif(deviation, 0), 0), id
-        LIMIT %(kept_by_time)s
-    )"""
+
+_LINK_LAYOUT = np.dtype([("lender", *ID), ("borrower", *ID), ("share", FLOAT)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +83,7 @@ class Query:
     """A request with its text read: what is asked of an agent's mind."""
 
     request: RecallRequest
-    reading: Reading
+    reading: ReadQuery
     #: About how many memories the agent has: how much is read depends on it, what is found does not.
     documents: int
     #: The best fits, whose neighborhoods contribute, depend on them.
@@ -163,7 +91,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ScanResult:
     """Candidates, the background statistics of that mind, and beside each candidate the columns that are returned with it."""
 
     candidates: Candidates
@@ -180,7 +108,7 @@ class Found:
     contents: Mapping[int, str] = field(default_factory=dict)
 
 
-def scan(query: Query) -> Found:
+def scan(query: Query) -> ScanResult:
     """Return the nearest by meaning, the best by words, the best of the time that is spoken of, and what belongs to them.
 
     SEEDS or `limit` of each of the first two, SPAN_SEEDS of the third; REACH turns on either side of each, and REMINDED
@@ -197,7 +125,7 @@ def scan(query: Query) -> Found:
         "lexical": sparsevec_text(query.reading.lexical),
         "kept": kept,
         "limit": asked.limit,
-        **lending_values(query.weights),
+        **association_values(query.weights),
     }
     if around:
         values |= {"from": around[0], "to": around[1]}
@@ -223,21 +151,21 @@ def scan(query: Query) -> Found:
 
 @cache
 def _statement(*, timed: bool, filled: bool, conditions: str) -> str:
-    mind = _MIND + conditions
-    columns = _ROW.format(none=UUID(int=0))
-    among = _AMONG.format(or_timely=f" OR {_TIMELY}" if timed else "")
-    return _STATEMENT.format(
-        vector=QUERY_VECTOR,
+    mind = queries.SCANNED_MIND + conditions
+    columns = queries.SCAN_ROW.format(none=UUID(int=0))
+    among = queries.AMONG_THE_BEST.format(or_timely=f" OR {queries.TIMELY}" if timed else "")
+    return queries.SCAN.format(
+        vector=embedding_queries.QUERY_VECTOR,
         row=columns,
-        lent=LENT,
-        reminded_of=REMINDED_OF.format(row=columns, conditions=conditions),
-        packed_links=PACKED,
+        lent=queries.LENT,
+        reminded_of=queries.REMINDED_OF.format(row=columns, conditions=conditions),
+        packed_links=queries.PACKED_LINKS,
         mind=mind,
         conditions=conditions,
-        or_recent=_RECENT.format(mind=mind) if filled else "",
+        or_recent=queries.OR_RECENT.format(mind=mind) if filled else "",
         among=among,
-        timely=_TIMELY if timed else "false",
-        or_timely=_BY_TIME if timed else "",
+        timely=queries.TIMELY if timed else "false",
+        or_timely=queries.OR_TIMELY if timed else "",
         reach=REACH,
         most_beside=MOST_BESIDE,
     )
@@ -249,7 +177,7 @@ def _guess(documents: int, kept: int) -> tuple[float, int]:
     return (share, max(_LEAST_SAMPLE, math.ceil(_ABOVE / share))) if share < 1 else (1.0, 0)
 
 
-def _found(row: Sequence[Any], now: datetime) -> Found:
+def _found(row: Sequence[Any], now: datetime) -> ScanResult:
     data, ties, *texts, mean, deviation, compared, _ = row
     rows = unpack(data, _LAYOUT)
     ids = rows["id"].astype(np.uint64)
@@ -285,7 +213,7 @@ def _found(row: Sequence[Any], now: datetime) -> Found:
         ),
         valence=numbers("valence"),
     )
-    return Found(
+    return ScanResult(
         candidates=candidates,
         links=links_among(candidates.ids, ties),
         background=Background(mean=mean, deviation=deviation),
@@ -293,3 +221,44 @@ def _found(row: Sequence[Any], now: datetime) -> Found:
         session=session,
         type=types,
     )
+
+
+def association_values(weights: Weights) -> dict[str, Any]:
+    """Return the values that LENT takes beside the scan's own."""
+    return {"words": weights.words, "meaning": weights.meaning}
+
+
+def links_among(ids: npt.NDArray[np.uint64], data: bytes | None) -> Links:
+    """Return what was packed, between candidates of these ids; whatever else a neighborhood names is no candidate."""
+    if not data:
+        return NO_LINKS
+    rows = unpack(data, _LINK_LAYOUT)
+    places = {key: place for place, key in enumerate(_keys(ids))}
+    ends = [[places.get(key, -1) for key in _keys(rows[name])] for name in ("lender", "borrower")]
+    lender, borrower = np.array(ends, dtype=np.int64)
+    known = (lender >= 0) & (borrower >= 0)
+    share = np.clip(rows["share"].astype(np.float64), 0.0, 1.0)
+    return Links(lender=lender[known], borrower=borrower[known], share=share[known])
+
+
+def _keys(ids: npt.NDArray[Any]) -> list[bytes]:
+    data = ids.astype(">u8").tobytes()
+    return [data[start : start + 16] for start in range(0, len(data), 16)]
+
+
+def filter_conditions(only: RecallFilter) -> tuple[str, dict[str, Any]]:
+    """Return conditions, each after an AND, and their values."""
+    values = {
+        "types": [memory_type.value for memory_type in sorted(only.types)] or None,
+        "since": only.since,
+        "until": only.until,
+        "session": only.session or None,
+        "without": only.without_session or None,
+        "min_importance": only.min_importance or None,
+        "min_trust": only.min_trust or None,
+        "episode": only.episode,
+        "concept": only.concept if isinstance(only.concept, UUID) else None,
+        "concept_key": concept_key(only.concept) if isinstance(only.concept, str) else None,
+    }
+    given = {name: value for name, value in values.items() if value is not None}
+    return "".join(f" AND {queries.FILTER_CONDITIONS[name]}" for name in given), given

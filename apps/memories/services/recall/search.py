@@ -11,34 +11,18 @@ from datetime import datetime
 from uuid import UUID
 
 from apps.memories.services.embedding.embedding import embed_query
-from apps.memories.services.embedding.minds import QUERY_VECTOR, model_of, query_vector
-from apps.memories.services.recall.filters import filter_conditions
+from apps.memories.services.embedding.minds import model_of, query_vector
+from apps.memories.services.recall import queries
+from apps.memories.services.recall.scan import filter_conditions
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
-from arbor.memory.filters import RecallFilter
-from arbor.memory.recall_request import check_query
+from arbor.memory.recall_request import RecallFilter, check_query
 from arbor.memory.values import MemoryType
 
 #: An agent is seldom moved to another model, and never twice in a moment.
 _TRIES = 3
-
-# The index of the mind alone is scanned, as in recall; where types are asked for, the table says of which each is. The
-# first column says whether the vector could be compared, and there is one row at least to say it.
-_NEAREST = f"""
-WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), nearest AS MATERIALIZED (
-    SELECT id, -(embedding <#> (SELECT vector FROM asked)) AS similarity FROM memories_memory
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > now()) AND embedding IS NOT NULL
-        AND (SELECT vector FROM asked) IS NOT NULL{{conditions}}
-    ORDER BY embedding <#> (SELECT vector FROM asked), id LIMIT %(limit)s
-)
-SELECT a.vector IS NOT NULL, m.id, m.type, m.content, m.role, m.session, m.occurred_at, n.similarity
-FROM asked a LEFT JOIN nearest n ON true
-LEFT JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = n.id
-ORDER BY n.similarity DESC NULLS LAST, m.id
-"""  # noqa: S608 (our own parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +75,7 @@ def _nearest(
     """Return what is nearest; None where the vector is of another model than the agent's by now."""
     conditions, filtered = filter_conditions(only)
     rows = fetch(
-        _NEAREST.format(conditions=conditions),
+        queries.NEAREST_MEMORIES.format(conditions=conditions),
         agent=agent_id,
         limit=limit,
         **query_vector(vector, model),

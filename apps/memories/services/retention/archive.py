@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Case, Exists, OuterRef, Q, When
+from django.db.models.functions import Now
+
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.models import EmbeddingCacheEntry, Memory
+from apps.memories.models import BufferItem, Edge, EmbeddingCacheEntry, Memory, MemoryConcept, Upkeep
 from apps.memories.services.clusters.clusters import mark_clusters_stale
 from apps.memories.services.graph.neighborhoods import mark_stale
-from apps.memories.services.retention.restoration import reinforce, take_up
-from apps.memories.services.store.remember import count_terms, lock_minds, terms_of
-from apps.tenants.packing import sql_literal
-from apps.tenants.statements import change, fetch
+from apps.memories.services.retention import queries
+from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
+from apps.tenants.statements import change
 from arbor.errors import Invalid, LimitReached, NotFound, PermissionDenied
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryStatus
+from arbor.memory.relations import GraphNodeKind
+from arbor.memory.values import MemoryStatus, Retention
 
 #: Memories that one act takes: it stays short, and its record names all of them.
 MOST_AT_ONCE = 1_000
@@ -26,74 +28,6 @@ REASON_LENGTH = 500
 #: Who is a person: somebody signed in, or somebody at the installation's command line.
 _PERSONS = ("user:", "cli:")
 
-_OWNERS = (
-    "SELECT id, agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
-)
-# In the order of their ids, as everybody locks memories; no stronger than it must be: an agent that recalls one of them
-# meanwhile refers to it from its counts, and holds clusters that are marked below.
-_LOCKED = """
-SELECT id, agent_id, status, content_hash FROM memories_memory
-WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id FOR NO KEY UPDATE
-"""
-_ARCHIVE = """
-UPDATE memories_memory SET status = 'archived', archived_at = now()
-WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-"""
-# An expiry that has passed would take it away again at once.
-_RESTORE = """
-UPDATE memories_memory SET status = 'active', archived_at = NULL,
-    expires_at = CASE WHEN %(for_good)s OR expires_at <= now() THEN NULL ELSE expires_at END,
-    retention = CASE WHEN %(for_good)s THEN %(permanent)s ELSE retention END
-WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-"""
-# An archived memory has no maintenance flags; `restore` sets them again.
-_CLEAR_FLAGS = """
-UPDATE memories_upkeep SET stale = false, unclustered = false, unextracted = false, unweighed = false
-WHERE tenant_id = %(tenant)s AND memory_id = ANY(%(ids)s::uuid[])
-"""
-_DELETE_EDGES = """
-DELETE FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND (
-    source_kind = 'memory' AND source_id = ANY(%(ids)s::uuid[])
-    OR target_kind = 'memory' AND target_id = ANY(%(ids)s::uuid[])
-)
-"""
-# The database removes what belongs to a memory with it: its access, upkeep, links, places in clusters.
-# What the agent's buffer still has of it would be remembered again.
-_CLEAR_BUFFER = """
-DELETE FROM memories_bufferitem WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
-    AND (promoted_to_id = ANY(%(ids)s::uuid[]) OR content_hash = ANY(%(digests)s::bytea[]))
-"""
-_PURGE = "DELETE FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])"
-
-# What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
-# or that recalled it. One that is still open is ended; what else it was about is asked again.
-_EMPTY_CALLS = f"""
-UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
-    sections = {sql_literal([])},
-    status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
-    ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
-WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.subject_key <> '' AND (
-    c.subject -> 'memories' ?| %(names)s::text[]
-    OR c.subject ->> 'episode' IN (
-        SELECT episode_id::text FROM memories_memory
-        WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND episode_id IS NOT NULL
-    )
-    OR 'chat:' || (c.subject ->> 'chat') IN (
-        SELECT session FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-    )
-    OR EXISTS (
-        SELECT FROM jsonb_array_elements(c.subject -> 'recalled') recalled
-        WHERE recalled ->> 'id' = ANY(%(names)s::text[])
-    )
-)
-"""  # noqa: S608 (our own words)
-# A turn of a conversation is the same text once more.
-_EMPTY_TURNS = """
-UPDATE contacts_chatmessage t SET content = '', detail = '{}'::jsonb, error = 'purged'
-FROM memories_memory m
-WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) AND m.session LIKE 'chat:%%'
-    AND t.tenant_id = m.tenant_id AND t.session_id::text = substr(m.session, 6) AND t.content = m.content
-"""
 
 type _Locked = dict[UUID, list[UUID]]
 
@@ -114,9 +48,12 @@ def archive(
     by_agent = _lock(memory_ids, reason=reason, actor=actor, of=MemoryStatus.ACTIVE)
     ids = _all(by_agent)
     if ids:
-        change(_ARCHIVE, ids=ids)
+        Memory.objects.filter(id__in=ids).update(status=MemoryStatus.ARCHIVED, archived_at=Now())
         _mark_around(ids)
-        change(_CLEAR_FLAGS, ids=ids)
+        # An archived memory has no maintenance flags; `restore` sets them again.
+        Upkeep.objects.filter(memory_id__in=ids).update(
+            stale=False, unclustered=False, unextracted=False, unweighed=False
+        )
         _count_words(ids, sign=-1)
         _record(action, by_agent, verb="archived", reason=reason, actor=actor)
     return len(ids)
@@ -132,10 +69,10 @@ def restore(*, memory_ids: Sequence[UUID], reason: str, actor: str, for_good: bo
     by_agent = _lock(memory_ids, reason=reason, actor=actor, of=MemoryStatus.ARCHIVED)
     ids = _all(by_agent)
     if ids:
-        change(_RESTORE, ids=ids, for_good=for_good, permanent=Retention.PERMANENT.value)
+        _activate(ids, for_good=for_good)
         # Somebody said that it matters, which is worth a reinforcement.
         reinforce(dict.fromkeys(ids, 1))
-        take_up(ids)
+        set_flags(ids)
         _count_words(ids, sign=1)
         _mark_around(ids)
         verb = "restored for good" if for_good else "restored"
@@ -166,12 +103,18 @@ def purge(*, memory_ids: Sequence[UUID], reason: str, actor: str) -> int:
         by_agent[agent_id].append(memory_id)
         hashes[memory_id] = bytes(digest).hex()
     _mark_around(ids)
-    change(_EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
-    change(_EMPTY_TURNS, ids=ids)
-    change(_DELETE_EDGES, ids=ids, agents=list(by_agent))
-    change(_CLEAR_BUFFER, ids=ids, agents=list(by_agent), digests=[bytes(row[3]) for row in rows])
-    change(_PURGE, ids=ids)
-    EmbeddingCacheEntry.objects.filter(content_hash__in={bytes(row[3]) for row in rows}).delete()
+    change(queries.EMPTY_CALLS, ids=ids, names=[str(memory_id) for memory_id in ids], agents=list(by_agent))
+    change(queries.EMPTY_TURNS, ids=ids)
+    digests = {bytes(row[3]) for row in rows}
+    memory = GraphNodeKind.MEMORY.value
+    ends = Q(source_kind=memory, source_id__in=ids) | Q(target_kind=memory, target_id__in=ids)
+    Edge.objects.filter(ends, agent_id__in=list(by_agent)).delete()
+    # What the agent's buffer still has of it would be remembered again.
+    repeated = Q(promoted_to_id__in=ids) | Q(content_hash__in=digests)
+    BufferItem.objects.filter(repeated, agent_id__in=list(by_agent)).delete()
+    # The database removes what belongs to a memory with it: its access, upkeep, links, places in clusters.
+    Memory.objects.filter(id__in=ids).delete()
+    EmbeddingCacheEntry.objects.filter(content_hash__in=digests).delete()
     _record(
         AuditAction.MEMORIES_PURGED,
         by_agent,
@@ -204,13 +147,17 @@ def _check(memory_ids: Sequence[UUID], *, reason: str, actor: str) -> None:
 
 def _locked_rows(memory_ids: Sequence[UUID]) -> list[tuple[Any, ...]]:
     ids = sorted(set(memory_ids))
-    owners = dict(fetch(_OWNERS, ids=ids))
+    memories = Memory.objects.filter(id__in=ids)
+    owners: dict[UUID, UUID] = dict(memories.values_list("id", "agent_id"))
     if missing := [memory_id for memory_id in ids if memory_id not in owners]:
         raise NotFound(f"this tenant has no memory {_some(missing)}")
     if not ids:
         return []
     lock_minds(owners.values())
-    rows = fetch(_LOCKED, ids=ids)
+    # In the order of their ids, as everybody locks memories; no stronger than it must be: an agent that recalls one of
+    # them meanwhile refers to it from its counts, and holds clusters that are marked below.
+    locked = memories.order_by("id").select_for_update(no_key=True)
+    rows: list[tuple[Any, ...]] = list(locked.values_list("id", "agent_id", "status", "content_hash"))
     if len(rows) != len(ids):
         deleted = set(ids) - {row[0] for row in rows}
         raise NotFound(f"this tenant no longer has memory {_some(sorted(deleted))}")
@@ -224,6 +171,16 @@ def _all(by_agent: _Locked) -> list[UUID]:
 def _some(ids: Sequence[UUID]) -> str:
     more = f" and {len(ids) - 3} more" if len(ids) > 3 else ""
     return ", ".join(map(str, ids[:3])) + more
+
+
+def _activate(ids: Sequence[UUID], *, for_good: bool) -> None:
+    """Make archived memories active. An expiry that has passed would take them away again at once."""
+    memories = Memory.objects.filter(id__in=ids)
+    if for_good:
+        changes: dict[str, Any] = {"expires_at": None, "retention": Retention.PERMANENT}
+    else:
+        changes = {"expires_at": Case(When(expires_at__gt=Now(), then="expires_at"))}
+    memories.update(status=MemoryStatus.ACTIVE, archived_at=None, **changes)
 
 
 def _count_words(ids: Sequence[UUID], *, sign: int) -> None:
@@ -256,3 +213,16 @@ def _record(
             message=f"{verb} {len(ids):,} {'memory' if len(ids) == 1 else 'memories'}: {reason.strip()}",
             detail={"reason": reason.strip(), **of_agent},
         )
+
+
+def reinforce(times: Mapping[UUID, int]) -> None:
+    """Count how often each memory was remembered again; their decay starts again. One statement."""
+    change(queries.REINFORCE, ids=list(times), times=list(times.values()))
+
+
+def set_flags(memory_ids: Sequence[UUID]) -> None:
+    """Set the maintenance flags of memories that were archived. One statement."""
+    linked = MemoryConcept.objects.filter(memory_id=OuterRef("memory_id"))
+    Upkeep.objects.filter(memory_id__in=list(memory_ids)).update(
+        stale=True, unclustered=True, unextracted=~Exists(linked)
+    )

@@ -1,6 +1,6 @@
 """Forgetting: find memories by each rule in one statement, and archive them agent by agent in bounded steps.
 
-The rules are `arbor.memory.forgetting`'s; the statements (`forgettable`) say the same to the database, which a test
+The rules are `arbor.memory.forgetting`'s; the statements (`queries`) say the same to the database, which a test
 compares. A plan goes by the rules themselves.
 """
 
@@ -12,28 +12,30 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models.functions import Now
 
+from apps.audit.models import AuditAction
+from apps.memories.models import Memory, Mind
 from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.retention import queries
 from apps.memories.services.retention.archive import MOST_AT_ONCE, archive
-from apps.memories.services.retention.candidates import COUNT, ENOUGH_WEEKS, FADED, HELD, LEAST, TRIVIAL
 from apps.tenants.scope import tenant_transaction
-from apps.tenants.statements import change, fetch
-from arbor.memory.decay import BOOST, KEPT_PER_WEEK, days_between, decayed_importance
-from arbor.memory.forgetting import Held, Policy, Reason, forget
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType
+from apps.tenants.statements import fetch
+from arbor.memory.forgetting import (
+    BOOST,
+    KEPT_PER_WEEK,
+    Held,
+    Policy,
+    Reason,
+    days_between,
+    decayed_importance,
+    forget,
+)
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
 
 ACTOR = "system:maintenance"
 #: Memories that one step archives.
 STEP = MOST_AT_ONCE
-#: Agents that were not looked at for a day, by each rule.
-_DUE = (
-    "SELECT agent_id FROM memories_mind WHERE tenant_id = t.id"
-    # One from the future is a clock's that has jumped back since.
-    " AND ({looked_at} IS NULL OR {looked_at} NOT BETWEEN now() - interval '1 day' AND now())"
-)
-_LOOKED = "UPDATE memories_mind SET {looked_at} = now() WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s"
-_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%(place)s)"
 #: Memories that a plan looks at, and how much of each one's text it shows.
 _MOST_PLANNED = 50_000
 _GLIMPSE = 160
@@ -57,7 +59,7 @@ class Planned:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class ForgettingPlan:
     """The memories of one agent that the next rounds of forgetting would archive."""
 
     agent_id: UUID
@@ -83,26 +85,30 @@ def policy() -> Policy:
 
 def fade_memories() -> Round:
     """Archive what has faded, of every agent that was not looked at for a day."""
-    return make_round("fade", waiting=_DUE.format(looked_at="forgot_at"), tend=_fade)
+    return make_round("fade", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="forgot_at"), tend=_fade)
 
 
 def clean_up_memories() -> Round:
     """Archive what was of little importance from the start, of every agent that was not looked at for a day."""
-    return make_round("clean_up", waiting=_DUE.format(looked_at="cleaned_at"), tend=_clean_up)
+    return make_round(
+        "clean_up", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="cleaned_at"), tend=_clean_up
+    )
 
 
 def keep_quotas() -> Round:
     """Archive what is above the quota, of every agent that has just grown or was not looked at for a day."""
-    return make_round("quota", waiting=_DUE.format(looked_at="counted_at"), tend=_keep_quota)
+    return make_round(
+        "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), tend=_keep_quota
+    )
 
 
-def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
+def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> ForgettingPlan:
     """Plan the archiving of an agent's memories, with reasons, in the open transaction. One query.
 
     By the rules in Python, over all that the agent has in mind: for a person who asks, not for every round.
     """
     limits = limits or policy()
-    rows = fetch(HELD, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
+    rows = fetch(queries.MEMORIES_TO_PLAN, agent=agent_id, glimpse=_GLIMPSE, most=_MOST_PLANNED)
     now = rows[0][10] if rows else datetime.now(UTC)
     going: dict[UUID, Reason] = {}
     staying: list[tuple[UUID, Held]] = []
@@ -120,7 +126,7 @@ def plan_forgetting(*, agent_id: UUID, limits: Policy | None = None) -> Plan:
     )
     planned = [_planned(row, states[row[0]], going[row[0]], now=now) for row in rows if row[0] in going]
     planned.sort(key=lambda memory: (list(Reason).index(memory.reason), memory.effective_importance))
-    return Plan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
+    return ForgettingPlan(agent_id=agent_id, active=len(rows), memories=tuple(planned))
 
 
 def _excess(count: int, limits: Policy) -> int:
@@ -160,7 +166,7 @@ def _fade(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        found = _find(FADED, agent_id, limits)
+        found = _find(queries.FADED_MEMORIES, agent_id, limits)
         reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
         return _archive_step(
             agent_id, found, reason=reason, looked_at="forgot_at", all_found=len(found) < STEP
@@ -172,7 +178,7 @@ def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        found = _find(TRIVIAL, agent_id, limits)
+        found = _find(queries.TRIVIAL_MEMORIES, agent_id, limits)
         reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
         return _archive_step(
             agent_id, found, reason=reason, looked_at="cleaned_at", all_found=len(found) < STEP
@@ -184,7 +190,9 @@ def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        ((active,),) = fetch(COUNT, agent=agent_id)
+        active = Memory.objects.filter(
+            agent_id=agent_id, status=MemoryStatus.ACTIVE, type=MemoryType.EPISODIC
+        ).count()
         excess = _excess(active, limits)
         found = _find_least(agent_id, limits, excess=excess, active=active)
         reason = (
@@ -200,7 +208,9 @@ def _find_least(agent_id: UUID, limits: Policy, *, excess: int, active: int) -> 
     looked = STEP
     while excess > 0:
         every = looked >= active
-        found = _find(LEAST, agent_id, limits, looked=looked, step=min(excess, STEP), all=every)
+        found = _find(
+            queries.LEAST_IMPORTANT, agent_id, limits, looked=looked, step=min(excess, STEP), all=every
+        )
         if found or every:
             return found
         looked *= 4
@@ -217,7 +227,7 @@ def _figures(limits: Policy) -> dict[str, Any]:
     return {
         "boost": BOOST,
         "kept": KEPT_PER_WEEK,
-        "enough": ENOUGH_WEEKS,
+        "enough": queries.ENOUGH_WEEKS,
         "archive_below": limits.archive_below,
         "cleanup_below": limits.cleanup_below,
         "grace": limits.grace,
@@ -228,11 +238,29 @@ def _archive_step(agent_id: UUID, found: list[UUID], *, reason: str, looked_at: 
     if found:
         archive(memory_ids=found, reason=reason, actor=ACTOR)
     if all_found:
-        change(_LOOKED.format(looked_at=looked_at), agent=agent_id)
+        Mind.objects.filter(agent_id=agent_id).update(**{looked_at: Now()})
     return len(found)
 
 
 def try_lock_mind(agent_id: UUID) -> bool:
     """Lock an agent's mind unless somebody changes it just now: maintenance comes back, and delays nobody."""
-    ((locked,),) = fetch(_TRY_LOCK, place=int.from_bytes(agent_id.bytes[8:], signed=True))
+    ((locked,),) = fetch(queries.TRY_LOCK_MIND, place=int.from_bytes(agent_id.bytes[8:], signed=True))
     return bool(locked)
+
+
+def expire_memories() -> Round:
+    """Archive the memories whose time is over, agent by agent."""
+    return make_round("expire", waiting=queries.AGENTS_WITH_EXPIRED, tend=_expire)
+
+
+def _expire(tenant_id: UUID, agent_id: UUID) -> int:
+    with tenant_transaction(tenant_id):
+        if not try_lock_mind(agent_id):
+            return 0
+        expired = Memory.objects.filter(agent_id=agent_id, status=MemoryStatus.ACTIVE, expires_at__lte=Now())
+        ids = list(expired.order_by("expires_at").values_list("id", flat=True)[:STEP])
+        if ids:
+            archive(
+                memory_ids=ids, reason="their time was over", actor=ACTOR, action=AuditAction.MEMORIES_EXPIRED
+            )
+        return len(ids)

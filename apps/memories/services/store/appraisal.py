@@ -13,8 +13,7 @@ from django.conf import settings
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.importance import DEFAULT_WORDS, Appraisal, appraise, at_least
 from arbor.memory.phrases import WordLists, read_word_lists
-from arbor.memory.retention import DEFAULT_TTL, Retention
-from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.values import DEFAULT_TTL, MemoryType, NewMemory, Retention
 
 
 def word_lists() -> WordLists:

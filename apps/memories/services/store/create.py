@@ -1,31 +1,33 @@
-"""Create memories of the four types from their parts (seed 004, "Memory Creation"); embed and store them together."""
+"""Create memories from their parts (seed 004, "Memory Creation"), or one that a person gives; embed and store them together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Protocol
 from uuid import UUID
 
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.memories.services.graph.concepts import link_memories
-from apps.memories.services.graph.relations import relate
-from apps.memories.services.store.remember import Remembered, embed_memories, store
-from apps.memories.services.store.teaching import record_gift
+from apps.memories.services.graph.relations import NewRelation, relate
+from apps.memories.services.store.appraisal import lasting
+from apps.memories.services.store.placement import Remembered
+from apps.memories.services.store.remember import embed_memories, store
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
-from arbor.memory.details import (
-    Detail,
-    Emotion,
-    EpisodicDetail,
-    ProceduralDetail,
-    SemanticDetail,
-    StrategicDetail,
-)
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.retention import Retention
-from arbor.memory.traversal import Node
-from arbor.memory.trust import Source
-from arbor.memory.values import DEFAULT_TRUST, NewMemory
+from arbor.memory.details import Detail, EpisodicDetail, SemanticDetail
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
+from arbor.memory.values import DEFAULT_TRUST, NewMemory, Retention
+
+
+class TrustUpdate(Protocol):
+    """Update the trust of facts by the beliefs that they are related to; beliefs belong to a higher app."""
+
+    def __call__(self, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
+        """Return how many changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,13 +71,19 @@ class Creation:
 
 
 def create_memories(
-    *, tenant_id: UUID, agent_id: UUID, creations: Sequence[Creation], actor: str | None = None
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    creations: Sequence[Creation],
+    actor: str | None = None,
+    update_trust: TrustUpdate | None = None,
 ) -> Remembered:
     """Make memories of one agent, with their concepts, contradictions and beliefs, all of them or none.
 
     What the agent remembers already is reinforced instead, and tied all the same. Texts are embedded before the
-    transaction opens. With an `actor` it is on record who gave them, in the same transaction. Raises Invalid, and
-    NotFound for a memory to contradict or a belief that is not this agent's.
+    transaction opens. With an `actor` it is on record who gave them, in the same transaction, in which `update_trust` is
+    called for memories that bear on beliefs. Raises Invalid, and NotFound for a memory to contradict or a belief that is
+    not this agent's.
     """
     memories = [creation.as_memory() for creation in creations]
     embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
@@ -85,15 +93,14 @@ def create_memories(
         for memory_id, creation in zip(stored.ids, creations, strict=True):
             if creation.concepts:
                 links.setdefault(memory_id, []).extend(creation.concepts.items())
-            if isinstance(creation.detail, SemanticDetail):
-                against = dict.fromkeys(creation.detail.contradictions, Relation.CONTRADICTS)
-                _relate(agent_id, memory_id, NodeKind.MEMORY, against, origin=actor or creation.source)
-            _relate(agent_id, memory_id, NodeKind.BELIEF, creation.beliefs, origin=actor or creation.source)
+            _relate(agent_id, memory_id, creation, origin=actor or creation.source)
+            if creation.beliefs and update_trust is not None:
+                update_trust(agent_id=agent_id, memory_ids=[memory_id])
         if links:
             link_memories(agent_id=agent_id, links=links)
         if actor is not None:
             for memory_id in dict.fromkeys(stored.ids):
-                record_gift(
+                _record_gift(
                     agent_id=agent_id,
                     memory_id=memory_id,
                     actor=actor,
@@ -102,122 +109,41 @@ def create_memories(
     return stored
 
 
-def create_episodic_memory(
-    *,
-    tenant_id: UUID,
-    agent_id: UUID,
-    content: str,
-    action: str = "",
-    context: str = "",
-    result: str = "",
-    emotion: Emotion | None = None,
-    time: datetime | None = None,
-    importance: float | None = None,
-    concepts: Iterable[str] = (),
-    source: str = "",
-) -> UUID:
-    """Remember something that happened: in what context, what was done, what came of it and how it felt."""
-    detail = EpisodicDetail(context=context, action=action, result=result, emotion=emotion)
-    return _create(tenant_id, agent_id, content, detail, time, importance, concepts, source)
+def teach_agent(*, tenant_id: UUID, agent_id: UUID, memory: NewMemory, actor: str) -> Remembered:
+    """Store a memory, and put on record who gave it, both or neither. It lasts unless it says otherwise.
 
-
-def create_semantic_memory(
-    *,
-    tenant_id: UUID,
-    agent_id: UUID,
-    content: str,
-    confidence: float = 1.0,
-    category: str = "",
-    concepts: Iterable[str] = (),
-    sources: Iterable[Source] = (),
-    contradictions: Iterable[UUID] = (),
-    alignment: float = 0.0,
-    importance: float | None = None,
-    source: str = "",
-) -> UUID:
-    """Remember a fact. It is trusted by `confidence`, but no further than its sources allow: 0.15 without any.
-
-    `contradictions` are memories that cannot be true with it: each gets an edge. `alignment` is how it fits what the
-    agent believes, -1 to 1.
+    Embedded before the transaction opens. Raises NotFound for the agent.
     """
-    detail = SemanticDetail(
-        confidence=confidence,
-        category=category,
-        sources=tuple(sources),
-        contradictions=tuple(contradictions),
-        alignment=alignment,
+    with tenant_transaction(tenant_id):
+        agent_by_id(agent_id)
+    memories = [lasting(memory)]
+    embedded = embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories)
+    with tenant_transaction(tenant_id):
+        stored = store(agent_id=agent_id, memories=memories, vectors=embedded.vectors, model=embedded.model)
+        _record_gift(agent_id=agent_id, memory_id=stored.ids[0], actor=actor, new=bool(stored.stored))
+    return stored
+
+
+def _record_gift(*, agent_id: UUID, memory_id: UUID, actor: str, new: bool) -> None:
+    """Record in the audit log, in the open transaction, who gave an agent a memory. Raises NotFound for the agent."""
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor,
+        agent_id=agent_id,
+        message=f"gave {agent_by_id(agent_id).name} something to remember",
+        detail={"memory_id": str(memory_id), "new": new},
     )
-    return _create(tenant_id, agent_id, content, detail, None, importance, concepts, source)
 
 
-def create_procedural_memory(
-    *,
-    tenant_id: UUID,
-    agent_id: UUID,
-    content: str,
-    steps: Iterable[str],
-    prerequisites: Iterable[str] = (),
-    importance: float | None = None,
-    concepts: Iterable[str] = (),
-    source: str = "",
-) -> UUID:
-    """Remember how something is done, step by step; `practice.record_outcome` counts how it works out."""
-    detail = ProceduralDetail(steps=tuple(steps), prerequisites=tuple(prerequisites))
-    return _create(tenant_id, agent_id, content, detail, None, importance, concepts, source)
-
-
-def create_strategic_memory(
-    *,
-    tenant_id: UUID,
-    agent_id: UUID,
-    content: str,
-    pattern: str,
-    confidence: float = 1.0,
-    evidence: Iterable[str] = (),
-    applicability: Iterable[str] = (),
-    importance: float | None = None,
-    concepts: Iterable[str] = (),
-    source: str = "",
-) -> UUID:
-    """Remember a pattern that helps to decide, what it was seen in, and where it applies."""
-    detail = StrategicDetail(
-        pattern=pattern,
-        confidence=confidence,
-        evidence=tuple(evidence),
-        applicability=tuple(applicability),
-    )
-    return _create(tenant_id, agent_id, content, detail, None, importance, concepts, source)
-
-
-def _create(
-    tenant_id: UUID,
-    agent_id: UUID,
-    content: str,
-    detail: Detail,
-    time: datetime | None,
-    importance: float | None,
-    concepts: Iterable[str],
-    source: str,
-) -> UUID:
-    creation = Creation(
-        content=content,
-        detail=detail,
-        time=time,
-        importance=importance,
-        concepts=dict.fromkeys(concepts, 1.0),
-        source=source,
-    )
-    return create_memories(tenant_id=tenant_id, agent_id=agent_id, creations=[creation]).ids[0]
-
-
-def _relate(
-    agent_id: UUID, memory_id: UUID, kind: NodeKind, others: Mapping[UUID, Relation], *, origin: str
-) -> None:
-    for other, relation in others.items():
-        relate(
-            agent_id=agent_id,
-            source=Node(NodeKind.MEMORY, memory_id),
-            target=Node(kind, other),
-            relation=relation,
-            origin=origin,
-        )
+def _relate(agent_id: UUID, memory_id: UUID, creation: Creation, *, origin: str) -> None:
+    """Relate a memory to those that it contradicts, and to the beliefs that it bears on."""
+    ends = {}
+    if isinstance(creation.detail, SemanticDetail):
+        others = creation.detail.contradictions
+        ends = {GraphNode(GraphNodeKind.MEMORY, other): Relation.CONTRADICTS for other in others}
+    for belief, relation in creation.beliefs.items():
+        ends[GraphNode(GraphNodeKind.BELIEF, belief)] = relation
+    memory = GraphNode(GraphNodeKind.MEMORY, memory_id)
+    for end, relation in ends.items():
+        new = NewRelation(source=memory, target=end, relation=relation, origin=origin)
+        relate(agent_id=agent_id, new=new)

@@ -14,8 +14,9 @@ from django.conf import settings
 from django.db import connection
 
 from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.embedding.vectors import AT_ONCE, BLOCK, decoded
-from apps.memories.services.store.reinforcement import COLUMNS, PlacedMemory
+from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, decoded
+from apps.memories.services.store import queries
+from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.reals import Reals
 from apps.tenants.scope import current_tenant
@@ -23,39 +24,11 @@ from apps.tenants.statements import fetch
 from arbor.memory.duplicates import says_the_same
 from arbor.memory.values import NewMemory
 
-#: Near ones that are looked at for each memory: the nearest may say something else (`says_the_same`).
-LOOKED_AT = 20
 #: From this number of memories of one agent on, its vectors are read once instead of scanned for each memory.
 _IN_BULK = 8
 #: Before the numbers of a `halfvec` on the wire stand four bytes, and each takes two.
 _HEAD_BYTES, _NUMBER_BYTES = 4, 2
 
-_ALONE = """
-status = 'active' AND session = '' AND embedding IS NOT NULL AND (expires_at IS NULL OR expires_at > now())
-"""
-# Only what stands alone: conversations fall out of the index before their vectors are looked at. All that is wanted of a
-# memory is taken where it is found: joined by id it would be sought in all of the tenant's, for the planner expects many.
-# OFFSET 0 keeps the vectors of the questions from being cut out of the list again for each memory they are compared with.
-_NEAR = f"""
-SELECT r.search, r.number, found.*
-FROM (
-    SELECT search, number, agent, (%(numbers)s::real[])[first : last]::halfvec AS embedding
-    FROM json_to_recordset(%(rows)s::json) AS r(search int, number int, agent uuid, first int, last int) OFFSET 0
-) r
-CROSS JOIN LATERAL (
-    SELECT -(m.embedding <#> r.embedding) AS similarity, {COLUMNS} FROM memories_memory m
-    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND {_ALONE} AND -(m.embedding <#> r.embedding) >= %(least)s
-    ORDER BY m.embedding <#> r.embedding, m.id LIMIT {LOOKED_AT}
-) found
-ORDER BY r.search, r.number, found.similarity DESC, found.id
-"""  # noqa: S608 (our own words)
-_VECTORS = f"""
-SELECT id, halfvec_send(embedding) FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_ALONE}
-"""  # noqa: S608
-_HITS = (
-    f"SELECT {COLUMNS} FROM memories_memory m WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])"  # noqa: S608
-)
 
 #: A memory that is near: its cosine, and its row as COLUMNS name it.
 type Hit = tuple[float, Sequence[Any]]
@@ -113,7 +86,7 @@ def _scan(searches: Mapping[int, NearSearch]) -> Mapping[int, Hits]:
     found: dict[int, dict[int, list[Hit]]] = defaultdict(lambda: defaultdict(list))
     names = ("search", "number", "agent", "first", "last")
     for place, number, similarity, *row in fetch(
-        _NEAR,
+        queries.NEAR_DUPLICATES,
         rows=to_json([dict(zip(names, row, strict=True)) for row in rows]),
         numbers=Reals(np.concatenate(vectors)),
         least=settings.ARBOR_DUPLICATE_SIMILARITY,
@@ -126,14 +99,14 @@ def _compare(search: NearSearch) -> Hits:
     hits: dict[int, list[tuple[float, UUID]]] = defaultdict(list)
     length = _HEAD_BYTES + _NUMBER_BYTES * search.vectors.shape[1]
     with connection.chunked_cursor() as cursor:
-        cursor.execute(_VECTORS, {"tenant": current_tenant(), "agent": search.agent_id})
+        cursor.execute(queries.VECTORS_ALONE, {"tenant": current_tenant(), "agent": search.agent_id})
         while rows := cursor.fetchmany(BLOCK):
             ids, block = decoded(rows, length)
             for some in batched(search.numbers, AT_ONCE, strict=False):
                 _look_at(hits, some, search.vectors[list(some)] @ block.T, ids)
-    nearest = {number: sorted(near, key=_hit_order)[:LOOKED_AT] for number, near in hits.items()}
+    nearest = {number: sorted(near, key=_hit_order)[: queries.LOOKED_AT] for number, near in hits.items()}
     named = {memory_id for near in nearest.values() for _, memory_id in near}
-    found = {row[0]: row for row in fetch(_HITS, ids=list(named))} if named else {}
+    found = {row[0]: row for row in fetch(queries.ROWS_OF, ids=list(named))} if named else {}
     return {
         number: [(cosine, found[memory_id]) for cosine, memory_id in near] for number, near in nearest.items()
     }
@@ -149,7 +122,7 @@ def _look_at(
     near = cosines >= settings.ARBOR_DUPLICATE_SIMILARITY
     for row in np.flatnonzero(near.any(axis=1)).tolist():
         places = np.flatnonzero(near[row])
-        best = places[np.argsort(-cosines[row, places], kind="stable")[:LOOKED_AT]]
+        best = places[np.argsort(-cosines[row, places], kind="stable")[: queries.LOOKED_AT]]
         hits[numbers[row]] += [(float(cosines[row, place]), ids[place]) for place in best]
 
 

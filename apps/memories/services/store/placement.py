@@ -10,10 +10,10 @@ from uuid import UUID
 import numpy as np
 
 from apps.memories.services.embedding.embedding import Vectors
+from apps.memories.services.store import queries
 from apps.memories.services.store.appraisal import weigh
 from apps.memories.services.store.drafts import Evolution, Insertion, Key, MindDraft
 from apps.memories.services.store.duplicates import (
-    LOOKED_AT,
     Alike,
     Hit,
     Hits,
@@ -131,7 +131,11 @@ class PlacementStep:
         found = [(similarity, self._draft.existing(row)) for similarity, row in hits]
         found += self._near_unwritten(self._vectors[number])
         found.sort(key=by_nearness)
-        return [(similarity, near) for similarity, near in found[:LOOKED_AT] if same_meaning(near, memory)]
+        return [
+            (similarity, near)
+            for similarity, near in found[: queries.LOOKED_AT]
+            if same_meaning(near, memory)
+        ]
 
     def _near_unwritten(self, vector: Vectors) -> Iterator[tuple[float, PlacedMemory]]:
         for similarity, placed in self._draft.unwritten.near(vector):

@@ -1,61 +1,29 @@
-"""Provenance: relate memories to those that they came from, and add sources to facts, which raises their trust."""
+"""Provenance and practice: relate memories to their sources, add sources to facts, and count how procedures work out."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
-from apps.memories.services.graph.nodes import id_of, labels_of
-from apps.memories.services.store.remember import lock_minds
+from apps.memories.models import Memory, Practice
+from apps.memories.services.graph.relations import id_of, labels_of
+from apps.memories.services.store import queries
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.encoding import to_json
-from apps.tenants.statements import change, fetch
+from apps.tenants.scope import current_tenant
+from apps.tenants.statements import change
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.ids import uuid7
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import MOST_SOURCES, Source
 from arbor.memory.values import MemoryType
 
-_FACT = """
-SELECT type, detail, trust FROM memories_memory
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
-"""
-_SUPPORT = """
-UPDATE memories_memory SET detail = %(detail)s::jsonb, trust = %(trust)s
-WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
-"""
-# Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
-# has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
-_INSERT = """
-WITH drawn AS (
-    INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
-        weight, note, origin, created_at)
-    SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.source, %(memory)s, r.target, r.relation, 1, '',
-        left(r.origin, 200), now()
-    FROM json_to_recordset(%(rows)s::json) AS r(
-        agent uuid, id uuid, source uuid, target uuid, relation text, origin text
-    )
-    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
-    RETURNING source_id, target_id, relation
-), marked AS MATERIALIZED (
-    SELECT u.memory_id FROM memories_upkeep u
-    WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[])
-        AND NOT (u.stale AND u.xmin = pg_current_xact_id()::xid)
-        AND u.memory_id IN (
-            SELECT source_id FROM drawn UNION ALL SELECT target_id FROM drawn WHERE relation <> %(learned)s
-        )
-    ORDER BY u.memory_id FOR UPDATE
-)
-UPDATE memories_upkeep u SET stale = true FROM marked
-WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.memory_id = marked.memory_id
-"""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Tie:
+class ProvenanceTie:
     """A relation between two memories of one agent, as a rule LEARNED_FROM or DERIVED_FROM.
 
     Unchecked: for ids that `store` or `require_memories` has returned.
@@ -69,7 +37,7 @@ class Tie:
     origin: str
 
 
-def draw_ties(ties: Sequence[Tie]) -> None:
+def draw_ties(ties: Sequence[ProvenanceTie]) -> None:
     """Store relations between memories of several agents, in the transaction that stored the memories. One statement.
 
     Nothing for a tie that exists, or of a memory with itself; no statement for nothing. The neighborhoods that change
@@ -91,49 +59,11 @@ def draw_ties(ties: Sequence[Tie]) -> None:
         for agent_id, source_id, target_id, relation in drawn
     ]
     change(
-        _INSERT,
-        memory=NodeKind.MEMORY.value,
+        queries.INSERT_TIES,
+        memory=GraphNodeKind.MEMORY.value,
         learned=Relation.LEARNED_FROM.value,
         rows=to_json(rows),
         ends=sorted({end for _, source_id, target_id, _ in drawn for end in (source_id, target_id)}),
-    )
-
-
-def learned_from(*, agent_id: UUID, memory_ids: Sequence[UUID], origin_id: UUID, origin: str) -> None:
-    """Tie what was learned to the memory of when, in the transaction that stored both. One statement, none for nothing.
-
-    Unchecked: for ids that `store` has just returned.
-    """
-    draw_ties(
-        [
-            Tie(
-                agent_id=agent_id,
-                source_id=memory_id,
-                target_id=origin_id,
-                relation=Relation.LEARNED_FROM,
-                origin=origin,
-            )
-            for memory_id in memory_ids
-        ]
-    )
-
-
-def derived_from(*, agent_id: UUID, memory_id: UUID, materials: Sequence[UUID], origin: str) -> None:
-    """Tie what was made to what it was made from, in the open transaction. One statement, none for nothing.
-
-    Unchecked: for what `require_memories` has returned.
-    """
-    draw_ties(
-        [
-            Tie(
-                agent_id=agent_id,
-                source_id=memory_id,
-                target_id=material,
-                relation=Relation.DERIVED_FROM,
-                origin=origin,
-            )
-            for material in materials
-        ]
     )
 
 
@@ -143,8 +73,10 @@ def require_memories(*, agent_id: UUID, named: Sequence[str]) -> list[UUID]:
     Raises NotFound, naming those that are not.
     """
     ids = [id_of(source) for source in dict.fromkeys(named)]
-    known = labels_of(agent_id, ids, {NodeKind.MEMORY})
-    if missing := [str(memory_id) for memory_id in ids if Node(NodeKind.MEMORY, memory_id) not in known]:
+    known = labels_of(agent_id, ids, {GraphNodeKind.MEMORY})
+    if missing := [
+        str(memory_id) for memory_id in ids if GraphNode(GraphNodeKind.MEMORY, memory_id) not in known
+    ]:
         raise NotFound(f"there is no memory {' or '.join(missing)} of this agent")
     return ids
 
@@ -156,13 +88,14 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     not this agent's, Invalid for one that is no fact, LimitReached for more than MOST_SOURCES.
     """
     lock_minds([agent_id])
-    rows = fetch(_FACT, agent=agent_id, memory=memory_id)
-    if not rows:
+    memories = Memory.objects.filter(agent_id=agent_id, id=memory_id)
+    row = memories.values_list("type", "detail", "trust").first()
+    if row is None:
         raise NotFound(f"there is no memory {memory_id} of this agent")
-    kind, written, trust = rows[0]
+    kind, written, trust = row
     if kind != MemoryType.SEMANTIC:
         raise Invalid(f"only a {MemoryType.SEMANTIC} memory has sources; {memory_id} is {kind}")
-    fact = read_detail(MemoryType.SEMANTIC, json.loads(written) if isinstance(written, str) else written)
+    fact = read_detail(MemoryType.SEMANTIC, written)
     assert isinstance(fact, SemanticDetail)
     known = {source.key for source in fact.sources}
     if len(known) >= MOST_SOURCES and source.key not in known:
@@ -170,11 +103,40 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     fact = fact.with_sources([source])
     # A fact whose sources nobody wrote down loses nothing by its first one.
     raised: float = max(trust, fact.trust)
-    change(
-        _SUPPORT,
-        agent=agent_id,
-        memory=memory_id,
-        detail=json.dumps(fact.to_json(), ensure_ascii=False),
-        trust=raised,
-    )
+    memories.update(detail=fact.to_json(), trust=raised)
     return raised
+
+
+@dataclass(frozen=True, kw_only=True)
+class Practised:
+    """The outcomes of a procedure so far."""
+
+    successes: int
+    failures: int
+
+    @property
+    def success_rate(self) -> float:
+        """The share of successes, 0 to 1."""
+        return self.successes / (self.successes + self.failures)
+
+
+def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Practised:
+    """Count that a procedure was followed, in the open transaction. Up to four statements.
+
+    Raises NotFound for a memory that is not this agent's, Invalid for one that is no procedure.
+    """
+    # The memory's row is locked, so that two outcomes do not both make the first count.
+    memories = Memory.objects.filter(agent_id=agent_id, id=memory_id).select_for_update(no_key=True)
+    kind = memories.values_list("type", flat=True).first()
+    if kind is None:
+        raise NotFound(f"there is no memory {memory_id} of this agent")
+    if kind != MemoryType.PROCEDURAL:
+        raise Invalid(f"only a {MemoryType.PROCEDURAL} memory can be practised; {memory_id} is {kind}")
+    practice = Practice.objects.filter(memory_id=memory_id).first() or Practice(
+        tenant_id=current_tenant(), memory_id=memory_id
+    )
+    practice.successes += int(success)
+    practice.failures += int(not success)
+    practice.last_at = datetime.now(UTC)
+    practice.save()
+    return Practised(successes=practice.successes, failures=practice.failures)

@@ -12,17 +12,9 @@ from apps.memories.services.store.appraisal import Weight
 from apps.tenants.encoding import from_json
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
-from arbor.memory.duplicates import WORDINGS_KEPT
+from arbor.memory.duplicates import WORDINGS_KEPT, merged
 from arbor.memory.importance import at_least
-from arbor.memory.merging import merged
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
-
-#: Of a row, as `PlacedMemory.of_row` reads it.
-COLUMNS = """
-m.id, m.type, m.content, m.status, m.occurred_at, m.expires_at, m.retention, m.importance, m.trust,
-m.emotional_valence, m.detail
-"""
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 
 
 @dataclass(kw_only=True, eq=False, slots=True)

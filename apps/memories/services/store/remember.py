@@ -2,20 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
 from apps.memories.services.embedding.embedding import Vectors, embed_for_storage
-from apps.memories.services.embedding.minds import model_of
-from apps.memories.services.store.placement import Remembered, ToRemember
-from apps.memories.services.store.term_counts import ALL_MEMORIES, count_terms, lock_minds, terms_of
-from apps.memories.services.store.writer import MemoryWriter
+from apps.memories.services.embedding.minds import installation_model, model_of
+from apps.memories.services.store import queries
+from apps.memories.services.store.drafts import Key, MindDraft
+from apps.memories.services.store.duplicates import Hits, find_near
+from apps.memories.services.store.placement import PlacementStep, Remembered, ToRemember
+from apps.memories.services.store.rows import write_drafts
+from apps.memories.services.store.segmentation import episode_gap
+from apps.memories.services.store.term_counts import lock_minds
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
+from arbor.errors import NotFound
 from arbor.memory.values import NewMemory
 
-__all__ = ["ALL_MEMORIES", "Remembered", "count_terms", "lock_minds", "remember", "store", "terms_of"]
+type _Asked = tuple[int, ToRemember, Sequence[Key]]
+
+
+class MemoryWriter:
+    """Store memories of several agents of a tenant in the transaction that is open.
+
+    `place` decides for each memory what it becomes, as often as memories come up; later calls meet what earlier ones
+    placed as if it had been stored. `write` writes all of it.
+    """
+
+    def __init__(self) -> None:
+        self._drafts: dict[UUID, MindDraft] = {}
+        self._locked: set[UUID] = set()
+
+    def lock(self, agent_ids: Collection[UUID]) -> None:
+        """Lock the minds of these agents, in the order that excludes deadlocks. One statement, none if they are locked.
+
+        `place` does it as well; whoever places in several calls locks all agents first.
+        """
+        if missing := set(agent_ids) - self._locked:
+            lock_minds(missing)
+            self._locked |= missing
+
+    def place(self, wanted: Sequence[ToRemember]) -> list[Remembered]:
+        """Decide what each memory becomes, and return it for each of `wanted`, in order.
+
+        The same as `store` for one after the other, but that nothing is written yet. Up to three statements for all of
+        them: the locks, what is known, what is nearly the same; the last once more for an agent that is named twice.
+        Raises NotFound for an agent that does not exist, and Invalid for vectors that do not fit the model.
+        """
+        results = [Remembered(ids=(), duplicates=frozenset()) for _ in wanted]
+        asked = [
+            (place, request, [Key.of(memory) for memory in request.memories])
+            for place, request in enumerate(wanted)
+            if request.memories
+        ]
+        self.lock({request.agent_id for _, request, _ in asked})
+        self._read_known(asked)
+        for batch in _once_each(asked):
+            for place, remembered in self._place_step(batch):
+                results[place] = remembered
+        return results
+
+    def write(self) -> None:
+        """Write all that was placed and is not written: nothing for nothing, two statements for new memories.
+
+        Up to six for what was remembered again, beside its records, and two for what evolved, however many the agents.
+        """
+        write_drafts(list(self._drafts.values()))
+
+    def _place_step(self, asked: Sequence[_Asked]) -> Iterator[tuple[int, Remembered]]:
+        now, gap = datetime.now(UTC), episode_gap()
+        steps = [
+            (place, PlacementStep(self._drafts[request.agent_id], request, keys, now=now, gap=gap))
+            for place, request, keys in asked
+        ]
+        searches = {place: search for place, step in steps if (search := step.search)}
+        if any(self._drafts[search.agent_id].hides_rows for search in searches.values()):
+            self.write()
+        found: dict[int, Hits] = dict(zip(searches, find_near(list(searches.values())), strict=True))
+        for place, step in steps:
+            yield place, step.decide(found.get(place, {}))
+
+    def _read_known(self, asked: Sequence[_Asked]) -> None:
+        """Read the minds of these agents, and their memories of these words, those that were not read before."""
+        wanted: dict[UUID, set[bytes]] = {}
+        for _, request, keys in asked:
+            digests = {key.digest for key in keys}
+            draft = self._drafts.get(request.agent_id)
+            unread = digests if draft is None else draft.unread(digests)
+            if draft is None or unread:
+                wanted.setdefault(request.agent_id, set()).update(unread)
+        if not wanted:
+            return
+        agents = sorted(wanted)
+        rows = fetch(
+            queries.KNOWN_MEMORIES,
+            agents=agents,
+            digests=list({digest for some in wanted.values() for digest in some}),
+        )
+        for agent_id, name, dimension, digest, *_ in rows:
+            if digest is None and agent_id not in self._drafts:
+                self._drafts[agent_id] = _draft(agent_id, name, dimension)
+        for agent_id in agents:
+            if agent_id not in self._drafts:
+                raise NotFound(f"there is no agent {agent_id} to remember this")
+            self._drafts[agent_id].mark_read(wanted[agent_id])
+        for agent_id, _, _, digest, session, position, *row in rows:
+            if digest is not None and bytes(digest) in wanted[agent_id]:
+                self._drafts[agent_id].add_row(bytes(digest), session, position, row)
+
+
+def _draft(agent_id: UUID, name: str | None, dimension: int) -> MindDraft:
+    model = installation_model() if name is None else EmbeddingModel(name=name, dimension=dimension)
+    return MindDraft(agent_id, model, exists=name is not None)
+
+
+def _once_each(asked: Sequence[_Asked]) -> Iterator[list[_Asked]]:
+    """Yield them in order, cut where an agent comes again: its second memories are to meet its first."""
+    batch: list[_Asked] = []
+    agent_ids: set[UUID] = set()
+    for request in asked:
+        if request[1].agent_id in agent_ids:
+            yield batch
+            batch, agent_ids = [], set()
+        batch.append(request)
+        agent_ids.add(request[1].agent_id)
+    if batch:
+        yield batch
 
 
 def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> Remembered:
@@ -31,19 +146,21 @@ def remember(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Embedded:
+class MemoryVectors:
     """The vectors of memories that are about to be stored, one for each in order, and what made them."""
 
     vectors: Vectors | None
     model: EmbeddingModel
 
 
-def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> Embedded:
+def embed_memories(*, tenant_id: UUID, agent_id: UUID, memories: Sequence[NewMemory]) -> MemoryVectors:
     """Embed the texts of memories by their agent's model, outside any transaction; no vectors where upkeep is to do it."""
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
     texts = [memory.content for memory in memories]
-    return Embedded(vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model)
+    return MemoryVectors(
+        vectors=embed_for_storage(tenant_id=tenant_id, texts=texts, model=model), model=model
+    )
 
 
 def store(

@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from uuid import UUID
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record
+from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import Vectors
-from apps.memories.services.graph.relations import relate
-from apps.memories.services.retention.archive import archive
-from apps.memories.services.retention.restoration import reinforce
-from apps.memories.services.store.remember import lock_minds, store
-from apps.tenants.statements import change, fetch
+from apps.memories.services.graph.relations import NewRelation, relate
+from apps.memories.services.retention.archive import archive, reinforce
+from apps.memories.services.store.remember import store
+from apps.memories.services.store.term_counts import lock_minds
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
-from arbor.memory.relations import NodeKind, Relation
-from arbor.memory.traversal import Node
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import check_unit
-from arbor.memory.values import MemoryStatus, NewMemory
+from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
 #: What doubt leaves of a memory's trust. Ours.
 DOUBTED_SHARE = 0.5
-
-_OF_AGENT = """
-SELECT type, content, importance, trust, role, occurred_at, emotional_valence, detail::text, status, content_hash
-FROM memories_memory WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = %(memory)s
-"""
-_WEIGH = """
-UPDATE memories_memory SET importance = %(importance)s WHERE tenant_id = %(tenant)s AND id = %(memory)s
-"""
-# A fact's trust is at most its confidence: that has to fall too, or what bears on it would bring the trust back.
-_DOUBT = """
-UPDATE memories_memory SET trust = trust * %(share)s, detail = CASE WHEN type = 'semantic'
-    THEN jsonb_set(detail, '{confidence}', to_jsonb(coalesce((detail->>'confidence')::float, 1) * %(share)s))
-    ELSE detail END
-WHERE tenant_id = %(tenant)s AND id = %(memory)s
-"""
+_READ = (
+    "type", "content", "importance", "trust", "role", "occurred_at", "emotional_valence", "detail", "status",
+    "content_hash",
+)  # fmt: skip
 
 
 def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
@@ -46,24 +33,13 @@ def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
 
     Raises NotFound for one that is not the agent's, or is archived.
     """
-    names = (
-        "type",
-        "content",
-        "importance",
-        "trust",
-        "role",
-        "occurred_at",
-        "emotional_valence",
-        "detail",
-        "status",
+    found: dict[str, Any] | None = (
+        Memory.objects.filter(agent_id=agent_id, id=memory_id).values(*_READ).first()
     )
-    rows = fetch(_OF_AGENT, agent=agent_id, memory=memory_id)
-    if not rows:
+    if found is None:
         raise NotFound(f"there is no memory {memory_id} of this agent")
-    found = dict(zip((*names, "content_hash"), rows[0], strict=True))
     if found["status"] != MemoryStatus.ACTIVE:
         raise NotFound(f"memory {memory_id} is archived; a person can bring it back")
-    found["detail"] = json.loads(found["detail"])
     return found
 
 
@@ -79,7 +55,7 @@ def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: st
     check_unit("importance", importance)
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
-    change(_WEIGH, memory=memory_id, importance=importance)
+    Memory.objects.filter(id=memory_id).update(importance=importance)
     _record(
         agent_id,
         memory_id,
@@ -94,7 +70,15 @@ def doubt(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
     trust: float = before["trust"] * DOUBTED_SHARE
-    change(_DOUBT, memory=memory_id, share=DOUBTED_SHARE)
+    detail = before["detail"]
+    if before["type"] == MemoryType.SEMANTIC:
+        # A fact's trust is at most its confidence: that has to fall too, or what bears on it would bring the trust back.
+        detail = {
+            **detail,
+            "confidence": DOUBTED_SHARE
+            * (1.0 if before["detail"].get("confidence") is None else detail["confidence"]),
+        }
+    Memory.objects.filter(id=memory_id).update(trust=trust, detail=detail)
     _record(agent_id, memory_id, actor, f"doubted a memory: {reason}", trust=(before["trust"], trust))
     return trust
 
@@ -120,14 +104,14 @@ def revise(
     # First: or what says nearly the same would be taken for the former one.
     archive(memory_ids=[memory_id], reason=reason, actor=actor)
     (new_id,) = store(agent_id=agent_id, memories=[becomes], vectors=vectors, model=model).ids
-    relate(
-        agent_id=agent_id,
-        source=Node(NodeKind.MEMORY, memory_id),
-        target=Node(NodeKind.MEMORY, new_id),
+    evolution = NewRelation(
+        source=GraphNode(GraphNodeKind.MEMORY, memory_id),
+        target=GraphNode(GraphNodeKind.MEMORY, new_id),
         relation=Relation.EVOLVED_INTO,
         note=reason,
         origin=becomes.source,
     )
+    relate(agent_id=agent_id, new=evolution)
     _record(
         agent_id,
         memory_id,

@@ -16,79 +16,26 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
-from apps.memories.services.retention.restoration import reinforce, take_up
+from apps.memories.services.retention.archive import reinforce, set_flags
+from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
-from apps.memories.services.store.segmentation import WRITE_EPISODES, Episodes, segment_memories
-from apps.memories.services.store.term_counts import COUNT_TERMS, count_terms_of, counted, terms_of
+from apps.memories.services.store.segmentation import Episodes, segment_memories
+from apps.memories.services.store.term_counts import count_terms_of, counted, terms_of
 from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.reals import Reals
 from apps.tenants.statements import change
 from arbor.ids import uuid7
 from arbor.memory.duplicates import WORDINGS_KEPT
 from arbor.memory.lexical import document_vector
-from arbor.memory.relations import NodeKind, Relation
+from arbor.memory.relations import GraphNodeKind, Relation
 
 #: Memories stored at once from which an agent's quota is looked at soon. Fewer, such as a heartbeat's, wait for the daily
 #: look: a day of heartbeats is a hundredth of the quota.
 _GROWS_BY = 20
 
-#: Make the next round check the quota of agents that exceed it by this many new memories at once: a part
-#: of the statement that stores the memories, which sees the count from before. Term 0 counts all that an agent has in
-#: mind, of which the quota is a part. Its values are `_growth(…)`.
-_MARK_GROWN = """
-UPDATE memories_mind k SET counted_at = NULL
-FROM unnest(%(grown_agents)s::uuid[], %(grown)s::int[]) AS g(agent_id, grown)
-WHERE k.tenant_id = %(tenant)s AND k.agent_id = g.agent_id AND k.counted_at IS NOT NULL AND EXISTS (
-    SELECT FROM memories_term t
-    WHERE t.tenant_id = %(tenant)s AND t.agent_id = g.agent_id AND t.term = 0 AND t.memories + g.grown > %(quota)s
-)
-"""
 
 _ACTOR = "system:memories"
-
-# One parameter instead of 25 for each row: four times as fast as the ORM's insert, which spends its time on quoting.
-_INSERT = f"""
-WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({_MARK_GROWN}), minds AS (
-    INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
-    SELECT %(tenant)s, k.agent, k.model, k.dimension
-    FROM json_to_recordset(%(minds)s::json) AS k(agent uuid, model text, dimension int)
-), stored AS (
-    INSERT INTO memories_memory (tenant_id, agent_id, id, type, status, content, content_hash, importance, decay_rate,
-        trust, emotional_valence, session, position, role, source, detail, occurred_at, created_at, expires_at,
-        embedding, embedding_model, lexical, retention, episode_id, sequence)
-    SELECT %(tenant)s, r.agent, r.id, r.type, 'active', r.content, decode(r.content_hash, 'hex'), r.importance,
-        r.decay_rate, r.trust, r.emotional_valence, r.session, r."position", r.role, r.source, r.detail, r.occurred_at,
-        now(), r.expires_at, (%(numbers)s::real[])[r.first : r.last]::halfvec, r.made_by, r.lexical, r.retention,
-        r.episode, r.sequence
-    FROM json_to_recordset(%(rows)s::json) AS r(
-        agent uuid, id uuid, type text, content text, content_hash text, importance float8, decay_rate float8,
-        trust float8, emotional_valence float8, session text, "position" int, role text, source text, detail jsonb,
-        occurred_at timestamptz, expires_at timestamptz, first int, last int, made_by text, lexical sparsevec,
-        retention text, episode uuid, sequence int
-    )
-    RETURNING agent_id, id
-)
-INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed)
-SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]) FROM stored
-"""  # noqa: S608 (our own words)
-_CHANGE = """
-UPDATE memories_memory m SET status = 'active', archived_at = NULL, expires_at = r.expires_at,
-    retention = r.retention, importance = r.importance, trust = r.trust,
-    emotional_valence = r.emotional_valence, detail = r.detail
-FROM json_to_recordset(%(rows)s::json) AS r(
-    id uuid, expires_at timestamptz, retention text, importance float8, trust float8,
-    emotional_valence float8, detail jsonb
-)
-WHERE m.tenant_id = %(tenant)s AND m.id = r.id
-"""
-_EVOLVE = """
-INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation, weight,
-    note, origin, created_at)
-SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.old, %(memory)s, r.new, %(relation)s, 1, '', r.origin, now()
-FROM json_to_recordset(%(rows)s::json) AS r(id uuid, agent uuid, old uuid, new uuid, origin text)
-ON CONFLICT DO NOTHING
-"""
 
 
 def write_drafts(drafts: Sequence[MindDraft]) -> None:
@@ -126,7 +73,7 @@ def _insert(drafts: Sequence[MindDraft]) -> None:
                 first = last + 1
             rows.append(row)
     change(
-        _INSERT,
+        queries.INSERT_MEMORIES,
         rows=to_json(rows),
         episodes=to_json(episodes.rows),
         minds=to_json([_mind(draft) for draft in drafts if not draft.exists]),
@@ -203,7 +150,7 @@ def _write_changes(drafts: Sequence[MindDraft]) -> None:
         (memory for draft in drafts for memory in draft.touched.values()), key=lambda memory: memory.id
     )
     if changed := [_changing(placed) for placed in touched if placed.changed and placed.written]:
-        change(_CHANGE, rows=to_json(changed))
+        change(queries.CHANGE_MEMORIES, rows=to_json(changed))
     if again := {placed.id: placed.times for placed in touched if placed.times}:
         reinforce(again)
     woken: dict[UUID, list[UUID]] = {}
@@ -240,7 +187,7 @@ def _record_woken(agent_id: UUID, woken: Sequence[UUID]) -> None:
 def _wake(woken: Mapping[UUID, Sequence[UUID]]) -> None:
     """Reactivate memories that were archived: their maintenance flags, neighborhoods and term counts."""
     ids = [memory_id for back in woken.values() for memory_id in back]
-    take_up(ids)
+    set_flags(ids)
     # Those that it was near to take it in again.
     mark_stale(ids)
     words: defaultdict[UUID, list[list[int]]] = defaultdict(list)
@@ -265,8 +212,8 @@ def _write_evolved(drafts: Sequence[MindDraft]) -> None:
     if not rows:
         return
     change(
-        _EVOLVE,
-        memory=NodeKind.MEMORY.value,
+        queries.INSERT_EVOLUTIONS,
+        memory=GraphNodeKind.MEMORY.value,
         relation=Relation.EVOLVED_INTO.value,
         rows=to_json(rows),
     )

@@ -11,50 +11,16 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import Insertion
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.segmentation import Section, segment
+from arbor.memory.episodes import EpisodeSegment, segment
 from arbor.memory.values import MemoryType
 
 #: An agent, and the name of a session of it.
 type _Session = tuple[UUID, str]
-
-# Those that may be near, the one that is open, and the latest.
-_NEAR = """
-SELECT e.id, r.agent, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
-FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, session text, first timestamptz, last timestamptz)
-CROSS JOIN LATERAL (
-    SELECT id, started_at, last_at, size, ended_at FROM memories_episode
-    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
-        AND last_at >= r.first - %(gap)s AND started_at <= r.last + %(gap)s
-    UNION
-    SELECT id, started_at, last_at, size, ended_at FROM memories_episode
-    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session AND ended_at IS NULL
-    UNION (
-        SELECT id, started_at, last_at, size, ended_at FROM memories_episode
-        WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
-        ORDER BY last_at DESC LIMIT 1
-    )
-) e
-"""
-#: Part of the statement that writes memories. Those that are over come first: a session has one open episode at most.
-#: One that gets more members after it was summarized is summarized again.
-WRITE_EPISODES = """
-INSERT INTO memories_episode (tenant_id, agent_id, id, session, started_at, last_at, ended_at, size, summary,
-    summarized_by, failures, failure)
-SELECT %(tenant)s, r.agent, r.id, r.session, r.started_at, r.last_at, CASE WHEN NOT r.open THEN now() END, r.size,
-    '', '', 0, ''
-FROM json_to_recordset(%(episodes)s::json) AS r(
-    agent uuid, id uuid, session text, started_at timestamptz, last_at timestamptz, open bool, size int
-)
-ORDER BY r.open, r.id
-ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last_at = EXCLUDED.last_at,
-    ended_at = EXCLUDED.ended_at, size = EXCLUDED.size,
-    summarized_at = CASE WHEN EXCLUDED.size = memories_episode.size THEN memories_episode.summarized_at END,
-    failures = CASE WHEN EXCLUDED.size = memories_episode.size THEN memories_episode.failures ELSE 0 END
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,22 +78,22 @@ def _by_session(step: Sequence[Insertion]) -> dict[str, list[Insertion]]:
     return found
 
 
-def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_Session, list[Section]]:
+def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_Session, list[EpisodeSegment]]:
     asked = []
     for (agent_id, session), of_steps in sessions.items():
         times = [insertion.memory.occurred_at for episodic in of_steps for insertion in episodic]
         asked.append({"agent": agent_id, "session": session, "first": min(times), "last": max(times)})
-    found: dict[_Session, list[Section]] = defaultdict(list)
+    found: dict[_Session, list[EpisodeSegment]] = defaultdict(list)
     for episode_id, agent_id, session, started_at, last_at, size, is_open in fetch(
-        _NEAR, rows=to_json(asked), gap=episode_gap()
+        queries.EPISODES_NEAR, rows=to_json(asked), gap=episode_gap()
     ):
         found[agent_id, session].append(
-            Section(id=episode_id, started_at=started_at, last_at=last_at, size=size, open=is_open)
+            EpisodeSegment(id=episode_id, started_at=started_at, last_at=last_at, size=size, open=is_open)
         )
     return found
 
 
-def _row(where: _Session, section: Section) -> dict[str, Any]:
+def _row(where: _Session, section: EpisodeSegment) -> dict[str, Any]:
     agent_id, session = where
     return {
         "agent": agent_id,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from apps.memories.models import CodeSnippet
+from apps.memories.services.store import queries
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.errors import Invalid
@@ -20,18 +21,6 @@ from arbor.memory.values import SOURCE_LENGTH
 QUERY_LENGTH = 4_000
 _MOST_WORDS = 64
 MAX_LIMIT = 100
-
-# Words of the title weigh as two; a piece must share one. An agent has tens of pieces, so all of them are looked at.
-_FIND = """
-SELECT id, language, title, code, source, created_at FROM (
-    SELECT c.*, (
-        SELECT count(*) FILTER (WHERE position(word IN lower(c.code)) > 0)
-            + 2 * count(*) FILTER (WHERE position(word IN lower(c.title || ' ' || c.language)) > 0)
-        FROM unnest(%(words)s::text[]) word
-    ) AS shared
-    FROM memories_codesnippet c WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s
-) found WHERE shared > 0 ORDER BY shared DESC, created_at DESC, id LIMIT %(limit)s
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +79,7 @@ def find_code(*, agent_id: UUID, text: str, limit: int) -> list[CodeSnippet]:
     words = [word for word in dict.fromkeys(words_of(text)) if len(word) > 1 and word not in STOP_WORDS]
     if not words:
         return []
-    rows = fetch(_FIND, agent=agent_id, words=words[:_MOST_WORDS], limit=limit)
+    rows = fetch(queries.FIND_CODE, agent=agent_id, words=words[:_MOST_WORDS], limit=limit)
     names = ("id", "language", "title", "code", "source", "created_at")
     return [
         CodeSnippet(tenant_id=current_tenant(), agent_id=agent_id, **dict(zip(names, row, strict=True)))

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from apps.memories.models import Term
+from apps.memories.services.store import queries
+from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
+from arbor.embedding.models import EmbeddingModel
 
 #: The row of `memories_term` that counts the agent's memories.
 ALL_MEMORIES = 0
 
-_LOCK = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
-#: Parts of a statement; `counted` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
-#: each row before it writes the row, and logs both.
-COUNT_TERMS = """
-counted AS MATERIALIZED (
-    SELECT (%(counted_agents)s::uuid[])[c.agent] AS agent_id, c.term, c.change
-    FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
-), known AS (
-    UPDATE memories_term t SET memories = greatest(0, t.memories + c.change) FROM counted c
-    WHERE t.tenant_id = %(tenant)s AND t.agent_id = c.agent_id AND t.term = c.term
-    RETURNING t.agent_id, t.term
-), terms AS (
-    INSERT INTO memories_term (tenant_id, agent_id, term, memories)
-    SELECT %(tenant)s, c.agent_id, c.term, c.change FROM counted c
-    WHERE NOT EXISTS (SELECT FROM known k WHERE k.agent_id = c.agent_id AND k.term = c.term)
-)
-"""
-_COUNT = f"WITH {COUNT_TERMS} SELECT 1"
 
 type _Words = Iterable[Mapping[int, float] | Sequence[int]]
 
@@ -40,7 +27,7 @@ def lock_minds(agent_ids: Iterable[UUID]) -> None:
     Two that store the same could otherwise wait for each other, and would count its words twice.
     """
     places = sorted({int.from_bytes(agent_id.bytes[8:], signed=True) for agent_id in agent_ids})
-    fetch(_LOCK, places=places)
+    fetch(queries.LOCK_MINDS, places=places)
 
 
 def count_terms(agent_id: UUID, words: _Words, *, sign: int) -> None:
@@ -52,7 +39,7 @@ def count_terms_of(words: Mapping[UUID, _Words], *, sign: int) -> None:
     """Count the terms of several agents' memories in or out. One statement, none without memories. Minds are locked."""
     values = counted(words, sign=sign)
     if values["terms"]:
-        fetch(_COUNT, **values)
+        fetch(queries.COUNT_TERMS_ALONE, **values)
 
 
 def counted(words: Mapping[UUID, _Words], *, sign: int) -> dict[str, list[Any]]:
@@ -84,3 +71,50 @@ def _counts(words: _Words) -> Counter[int]:
 def terms_of(lexical: Any) -> list[int]:
     """Return the terms of a stored vector: pgvector counts its places from 0 here, and from 1 in the database."""
     return [place + 1 for place in lexical.indices()] if lexical else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class TermStatistics:
+    """The statistics of some terms among one agent's memories."""
+
+    #: In how many memories each term occurs; a term that occurs in none is missing.
+    df: Mapping[int, int] = field(default_factory=dict)
+    #: How many memories there are.
+    documents: int = 0
+    #: The model of their vectors; None while the agent remembers nothing.
+    model: EmbeddingModel | None = None
+
+
+def asked_terms(terms: Collection[int] | None) -> list[int]:
+    """Return what a statement asks for to know the statistics of these terms; nothing where no statistics are wanted."""
+    return [] if terms is None else [*terms, ALL_MEMORIES]
+
+
+def term_statistics(counts: Iterable[tuple[int, int]], model: EmbeddingModel | None) -> TermStatistics:
+    """Return statistics from pairs of a term and in how many memories it occurs, the term of all memories among them."""
+    df: dict[int, int] = dict(counts)
+    return TermStatistics(documents=df.pop(ALL_MEMORIES, 0), df=df, model=model)
+
+
+def read_term_statistics(terms: Mapping[UUID, Collection[int]]) -> dict[UUID, TermStatistics]:
+    """Return the statistics of these terms, by agent, in the open transaction. One statement; none for no agent."""
+    if not terms:
+        return {}
+    asked = [{"agent_id": str(agent_id), "terms": asked_terms(wanted)} for agent_id, wanted in terms.items()]
+    counts: dict[UUID, list[tuple[int, int]]] = {agent_id: [] for agent_id in terms}
+    models: dict[UUID, EmbeddingModel] = {}
+    for agent_id, term, number, name in fetch(
+        queries.TERM_STATISTICS, asked=to_json(asked), agents=list(terms)
+    ):
+        if term is None:
+            models[agent_id] = EmbeddingModel(name=name, dimension=number)
+        else:
+            counts[agent_id].append((term, number))
+    return {agent_id: term_statistics(found, models.get(agent_id)) for agent_id, found in counts.items()}
+
+
+def read_frequencies(agent_id: UUID, terms: Iterable[int]) -> tuple[dict[int, int], int]:
+    """Return in how many of the agent's memories each term occurs, and how many memories there are. One statement."""
+    rows = Term.objects.filter(agent_id=agent_id, term__in=[ALL_MEMORIES, *sorted(terms)])
+    df: dict[int, int] = dict(rows.values_list("term", "memories"))
+    return df, df.pop(ALL_MEMORIES, 0)

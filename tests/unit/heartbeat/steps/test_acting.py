@@ -21,8 +21,7 @@ from arbor.heartbeat.state import Beat, BudgetTerms
 from arbor.heartbeat.steps.acting import ACTS, READ_LENGTH, act
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType
+from arbor.memory.values import MemoryType, Retention
 from tests.unit.heartbeat.beats import (
     AGENT,
     HEARTBEAT,

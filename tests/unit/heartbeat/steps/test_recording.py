@@ -24,8 +24,7 @@ from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
 from arbor.heartbeat.steps.recording import nop, plan_next, record
 from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.memory.retention import Retention
-from arbor.memory.values import MemoryType
+from arbor.memory.values import MemoryType, Retention
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, beat_of, deed_of, moment_of
 from tests.unit.heartbeat.builders import NOW, goal, percept, situation

@@ -10,13 +10,12 @@ import numpy as np
 import pytest
 
 from arbor.memory.candidates import Candidates, Links, halves, whole
-from arbor.memory.filters import RecallFilter
 from arbor.memory.fusion import MOST_BESIDE, REMINDED, SEEDS
 from arbor.memory.mind.image import MindImage
 from arbor.memory.mind.row_filter import can_answer
-from arbor.memory.mind.search import Search, Ties, choose, complete
-from arbor.memory.query import Reading
-from arbor.memory.recall_request import RecallRequest
+from arbor.memory.mind.search import MindSearch, Ties, choose, complete
+from arbor.memory.query import ReadQuery
+from arbor.memory.recall_request import RecallFilter, RecallRequest
 from arbor.memory.timespan import mentioned_span
 from arbor.memory.values import MemoryType
 from arbor.memory.weights import DEFAULT_WEIGHTS
@@ -25,16 +24,16 @@ from tests.unit.memory.mind.builders import DIMENSION, NOW, rows, vector
 NO_TIES = Ties(lender=halves([]), borrower=halves([]), share=np.empty(0))
 
 
-def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", **asked: Any) -> Search:
+def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", **asked: Any) -> MindSearch:
     """Return a search for term 1 in these memories, near the vector of that seed."""
     image = MindImage.of(rows(*memories), dimension=DIMENSION)
     request = RecallRequest(agent_id=UUID(int=1), text=text, **{"limit": 3, "now": NOW, **asked})
     query = None if near is None else np.array(vector(near), dtype=np.float16).astype(np.float32)
     span = mentioned_span(text, now=NOW)
-    return Search(
+    return MindSearch(
         image=image,
         request=request,
-        reading=Reading(lexical={1: 0.5}, speakers=frozenset(), span=span),
+        reading=ReadQuery(lexical={1: 0.5}, speakers=frozenset(), span=span),
         lexical={1: 0.5},
         vector=query,
         documents=len(memories),
@@ -42,12 +41,12 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
     )
 
 
-def ids_found(asked: Search, ties: Ties = NO_TIES) -> list[int]:
+def ids_found(asked: MindSearch, ties: Ties = NO_TIES) -> list[int]:
     _, candidates, _ = found(asked, ties)
     return [memory_id.int for memory_id in whole(candidates.ids)]
 
 
-def found(asked: Search, ties: Ties = NO_TIES) -> tuple[Any, Candidates, Links]:
+def found(asked: MindSearch, ties: Ties = NO_TIES) -> tuple[Any, Candidates, Links]:
     return complete(asked, choose(asked), ties)
 
 

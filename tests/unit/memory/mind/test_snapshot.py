@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.memory.mind.snapshot import Snapshot
+from arbor.memory.mind.rows import Snapshot
 
 
 @pytest.mark.parametrize(

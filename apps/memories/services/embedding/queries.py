@@ -1,0 +1,166 @@
+"""Statements by hand of the embedding of texts: what waits across tenants, and vectors written in bulk."""
+
+from __future__ import annotations
+
+# Part of statements that compare vectors.
+# A query's vector, where it can be compared with the agent's; else NULL, and words alone decide. A vector that was made
+# before its agent was moved to another model must never meet the new ones: this is read in the same statement, thus at
+# the same moment, as they are. Put `query_vector(…)` into the statement's values.
+QUERY_VECTOR = """(
+    SELECT %(vector)s::halfvec WHERE NOT EXISTS (
+        SELECT FROM memories_mind WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+            AND (embedding_dimension <> %(vector_dimension)s
+                OR embedding_model <> coalesce(%(vector_model)s, embedding_model))
+    )
+)"""
+
+# Read before every embedding, also by heartbeats.
+MODEL_OF_MIND = """
+SELECT embedding_model, embedding_dimension FROM memories_mind
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+"""
+
+# Buffer items expire soonest, so they come first; a summary serves many memories. Of each kind agents take turns, among
+# what has waited longest and what came last: one agent's flood hides nobody's oldest or newest.
+_OF_KIND = """
+    (SELECT '{table}' AS kind, agent_id, id FROM (
+        SELECT agent_id, id, row_number() OVER (PARTITION BY agent_id ORDER BY at, id) AS turn FROM (
+            (SELECT w.agent_id, w.id, w.{at} AS at FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} LIMIT %(looked)s)
+            UNION
+            (SELECT w.agent_id, w.id, w.{at} FROM {table} w WHERE {wait} {awake} ORDER BY w.{at} DESC LIMIT %(looked)s)
+        ) ends
+    ) turns ORDER BY turn, random() LIMIT %(per_tenant)s)
+"""
+
+_UNREAD = "w.tenant_id = t.id AND w.embedding IS NULL AND w.embedding_model = ''"
+
+_WAIT = {
+    "memories_bufferitem": ("created_at", f"{_UNREAD} AND w.expires_at > now()"),
+    "memories_episode": ("last_at", f"{_UNREAD} AND w.summarized_at IS NOT NULL AND w.summary <> ''"),
+    "memories_memory": ("created_at", f"{_UNREAD} AND w.status = 'active'"),
+}
+
+_OF_TENANT = " UNION ALL ".join(
+    _OF_KIND.replace("{table}", kind).replace("{at}", at).replace("{wait}", wait)
+    for kind, (at, wait) in _WAIT.items()
+)
+
+_WAITING = """
+WITH tenants AS MATERIALIZED (SELECT id FROM tenants_tenant t WHERE status = 'active' {some} ORDER BY random())
+SELECT t.id, w.agent_id, w.id, w.kind, k.embedding_model, k.embedding_dimension
+FROM tenants t CROSS JOIN LATERAL ({of_tenant} LIMIT %(per_tenant)s) w
+LEFT JOIN memories_mind k ON k.tenant_id = t.id AND k.agent_id = w.agent_id
+LIMIT %(chunk)s
+"""
+
+# Part: tenants with an embedder that answers.
+# While an embedder fails, its agents wait, and a tenant whose agents all have it is not even looked at.
+WITH_AWAKE_EMBEDDERS = """AND EXISTS (
+    SELECT FROM memories_mind WHERE tenant_id = t.id AND embedding_model || ' ' || embedding_dimension <> ALL(%(resting)s)
+)"""
+
+# Part: agents whose embedder answers.
+OF_AWAKE_EMBEDDERS = """AND NOT EXISTS (
+    SELECT FROM memories_mind k WHERE k.tenant_id = w.tenant_id AND k.agent_id = w.agent_id
+        AND k.embedding_model || ' ' || k.embedding_dimension = ANY(%(resting)s)
+)"""
+
+# Find texts across tenants, fairly, by an index for each kind.
+WAITING_TEXTS = _WAITING.replace("{of_tenant}", _OF_TENANT)
+
+# Write vectors in bulk to rows that nobody else has locked.
+# Rows are locked in the order of their ids, and left to whoever has them already. An agent that was moved to another model
+# meanwhile takes none of these vectors.
+STORE_VECTORS = """
+WITH mine AS MATERIALIZED (
+    SELECT r.id, r.embedding FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec)
+    JOIN {table} m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.embedding IS NULL
+    WHERE NOT EXISTS (
+        SELECT FROM memories_mind k WHERE k.tenant_id = %(tenant)s AND k.agent_id = m.agent_id
+            AND (k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s)
+    )
+    ORDER BY r.id FOR UPDATE OF m SKIP LOCKED
+)
+UPDATE {table} m SET embedding = mine.embedding, embedding_model = %(made_by)s
+FROM mine WHERE m.tenant_id = %(tenant)s AND m.id = mine.id
+RETURNING m.id
+"""
+
+# Count what waits in three tables of all tenants.
+COUNT_BACKLOG = """
+SELECT count(*) FILTER (WHERE embedding_model = ''), min(at) FILTER (WHERE embedding_model = ''),
+    count(*) FILTER (WHERE embedding_model <> '')
+FROM (
+    SELECT embedding_model, created_at AS at FROM memories_memory WHERE embedding IS NULL AND status = 'active'
+    UNION ALL
+    SELECT embedding_model, summarized_at FROM memories_episode
+    WHERE embedding IS NULL AND summarized_at IS NOT NULL AND summary <> ''
+    UNION ALL
+    SELECT embedding_model, created_at FROM memories_bufferitem WHERE embedding IS NULL AND expires_at > now()
+) waiting
+"""
+
+# Count in the database: several workers may see the same embedder fail.
+# `arbor.embedding.backoff.rest_after`, where the count is.
+COUNT_FAILURE = """
+INSERT INTO memories_embedderfault AS f (embedding_model, failures, since, retry_at, error)
+VALUES (%(model)s, 1, now(), now() + %(first)s, %(error)s)
+ON CONFLICT (embedding_model) DO UPDATE SET failures = f.failures + 1, error = EXCLUDED.error,
+    retry_at = now() + least(%(longest)s, %(first)s * power(2, least(f.failures, 20)))
+RETURNING failures, retry_at
+"""
+
+# Count agents by model across tenants, which no scope of the ORM may read.
+OTHER_MODELS = """
+SELECT embedding_model, embedding_dimension, count(*) FROM memories_mind
+WHERE (embedding_model, embedding_dimension) <> (%s, %s) GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2
+"""
+
+# Delete a bounded number of rows by a key of two columns.
+TRIM_CACHE = """
+DELETE FROM memories_embeddingcacheentry WHERE tenant_id = %(tenant)s AND (model, content_hash) IN (
+    SELECT model, content_hash FROM memories_embeddingcacheentry
+    WHERE tenant_id = %(tenant)s AND used_at < now() - %(kept)s ORDER BY used_at LIMIT %(most)s
+)
+"""
+
+# Find agents with their counts, of one tenant or of all.
+AGENTS_TO_MOVE = """
+SELECT k.tenant_id, k.agent_id, t.slug, a.name, k.embedding_model, k.embedding_dimension,
+    (SELECT count(*) FROM memories_memory m WHERE m.tenant_id = k.tenant_id AND m.agent_id = k.agent_id),
+    (SELECT count(*) FROM memories_nextembedding n
+        WHERE n.tenant_id = k.tenant_id AND n.agent_id = k.agent_id AND n.embedding_model = %(next)s)
+FROM memories_mind k
+JOIN tenants_tenant t ON t.id = k.tenant_id
+JOIN agents_agent a ON a.tenant_id = k.tenant_id AND a.id = k.agent_id
+WHERE (%(tenant)s::uuid IS NULL OR k.tenant_id = %(tenant)s) AND (%(agent)s::uuid IS NULL OR k.agent_id = %(agent)s)
+    AND ((k.embedding_model, k.embedding_dimension) <> (%(name)s, %(dimension)s) OR EXISTS (
+        SELECT FROM memories_nextembedding n WHERE n.tenant_id = k.tenant_id AND n.agent_id = k.agent_id
+    ))
+ORDER BY k.tenant_id, k.agent_id
+"""
+
+# Insert vectors in bulk beside the present ones.
+# A memory that was purged meanwhile is left out, and one that another run was faster with.
+WRITE_NEXT_VECTORS = """
+INSERT INTO memories_nextembedding (tenant_id, agent_id, memory_id, embedding_model, embedding, lexical)
+SELECT m.tenant_id, m.agent_id, m.id, %(next)s, r.embedding, r.lexical
+FROM json_to_recordset(%(rows)s::json) AS r(id uuid, embedding halfvec, lexical sparsevec)
+JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id
+ORDER BY m.id FOR KEY SHARE OF m
+ON CONFLICT DO NOTHING
+"""
+
+# Exchange 10,000 vectors in one pass: the writers of the agent wait for it.
+# One pass, also over what has no next vector: no old one may stay.
+SWITCH_VECTORS = """
+UPDATE memories_memory m SET
+    embedding = n.embedding,
+    embedding_model = CASE
+        WHEN n.memory_id IS NULL THEN '' WHEN n.embedding IS NULL THEN %(refused)s ELSE %(made_by)s END,
+    lexical = coalesce(n.lexical, m.lexical)
+FROM memories_memory old LEFT JOIN memories_nextembedding n
+    ON n.tenant_id = %(tenant)s AND n.memory_id = old.id AND n.embedding_model = %(next)s
+WHERE old.tenant_id = %(tenant)s AND old.agent_id = %(agent)s
+    AND m.tenant_id = %(tenant)s AND m.id = old.id
+"""

@@ -1,0 +1,395 @@
+"""Statements by hand of recall: the scan of a mind, the reading of mind images, activations."""
+
+from __future__ import annotations
+
+from apps.memories.services.embedding.queries import QUERY_VECTOR
+from arbor.memory.activation import CAP, FLOOR, MOST_KEPT, MOST_REACHED, MOST_TELLING, SPREAD
+from arbor.memory.fusion import DEVIATIONS, LEAST_DEVIATION, LENDERS, REMINDED
+from arbor.memory.neighborhood import HIGHEST
+
+_OF_CONCEPT = """id IN (
+    SELECT k.memory_id FROM memories_concept named
+    JOIN memories_concept c ON c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s
+        AND (c.id = named.id OR c.ancestors @> to_jsonb(named.id::text))
+    JOIN memories_memoryconcept k ON k.tenant_id = %(tenant)s AND k.concept_id = c.id
+    WHERE named.tenant_id = %(tenant)s AND named.agent_id = %(agent)s AND named.{name} = %({value})s
+)"""
+
+# Parts: the conditions of a filter by its fields.
+FILTER_CONDITIONS = {
+    "types": "type = ANY(%(types)s::text[])",
+    "since": "occurred_at >= %(since)s",
+    "until": "occurred_at < %(until)s",
+    "session": "session = %(session)s",
+    "without": "session <> %(without)s",
+    "min_importance": "importance >= %(min_importance)s",
+    "min_trust": "trust >= %(min_trust)s",
+    "episode": "episode_id = %(episode)s",
+    "concept": _OF_CONCEPT.format(name="id", value="concept"),
+    "concept_key": _OF_CONCEPT.format(name="key", value="concept_key"),
+}
+
+# Faded rows that one step drops.
+_DROPPED = 5_000
+
+# Beyond this number of half lives PostgreSQL raises an underflow; nothing is left long before.
+_LONGEST = 64
+
+# `arbor.memory.activation.level_after`.
+_LEVEL = f"""a.level * 0.5 ^ least({_LONGEST}, greatest(
+    0, extract(epoch FROM coalesce(%(now)s::timestamptz, now()) - a.at)::float8 / %(half_life)s
+))"""
+
+# Note the recalls of a batch of heartbeats in one statement.
+# `arbor.memory.activation.spread`, for each agent by itself; clusters that maintenance has in hand go uncounted rather than
+# delay a heartbeat.
+RAISE_ACTIVATIONS = f"""
+WITH recalled AS MATERIALIZED (
+    SELECT (%(agents)s::uuid[])[r.agent] AS agent_id, r.id, r.level
+    FROM unnest(%(numbers)s::int[], %(ids)s::uuid[], %(levels)s::float8[]) AS r(agent, id, level)
+), reached AS (
+    SELECT agent_id, id, level FROM recalled
+    UNION ALL
+    SELECT r.agent_id, near.key::uuid, r.level * {SPREAD} * near.value::float8 / {HIGHEST}
+    FROM memories_upkeep u JOIN recalled r ON r.agent_id = u.agent_id AND r.id = u.memory_id
+    CROSS JOIN LATERAL jsonb_each_text(u.neighbors) near
+    WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ids)s::uuid[])
+), summed AS (
+    SELECT agent_id, id, sum(level) AS level FROM reached GROUP BY agent_id, id HAVING sum(level) >= {FLOOR}
+), ranked AS (
+    SELECT m.agent_id, m.id, s.level,
+        row_number() OVER (PARTITION BY m.agent_id ORDER BY s.level DESC, m.id) AS place
+    FROM memories_memory m JOIN summed s ON s.agent_id = m.agent_id AND s.id = m.id
+    WHERE m.tenant_id = %(tenant)s AND m.id = ANY((SELECT array_agg(id) FROM summed)::uuid[]) AND m.status = 'active'
+), touched AS (
+    SELECT c.id FROM memories_cluster c JOIN (
+        SELECT DISTINCT r.agent_id, member.cluster_id
+        FROM memories_clustermember member JOIN recalled r ON r.id = member.memory_id
+        WHERE member.tenant_id = %(tenant)s AND member.memory_id = ANY(%(ids)s::uuid[])
+    ) theme ON theme.cluster_id = c.id AND theme.agent_id = c.agent_id
+    WHERE c.tenant_id = %(tenant)s ORDER BY c.id FOR UPDATE OF c SKIP LOCKED
+), counted AS (
+    UPDATE memories_cluster c SET activations = activations + 1, activated_at = coalesce(%(now)s::timestamptz, now())
+    FROM touched WHERE c.tenant_id = %(tenant)s AND c.id = touched.id
+), used AS (
+    INSERT INTO memories_memoryaccess AS used (tenant_id, memory_id, count, last_at)
+    SELECT m.tenant_id, m.id, 1, coalesce(%(now)s::timestamptz, now())
+    FROM memories_memory m JOIN recalled r ON r.agent_id = m.agent_id AND r.id = m.id
+    WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) ORDER BY m.id
+    ON CONFLICT (tenant_id, memory_id) DO UPDATE SET count = used.count + 1, last_at = EXCLUDED.last_at
+)
+INSERT INTO memories_activation AS a (tenant_id, memory_id, agent_id, level, at)
+SELECT %(tenant)s, id, agent_id, least({CAP}, level), coalesce(%(now)s::timestamptz, now()) FROM ranked
+WHERE place <= {MOST_REACHED} ORDER BY id
+ON CONFLICT (tenant_id, memory_id) DO UPDATE SET level = least({CAP}, {_LEVEL} + EXCLUDED.level), at = EXCLUDED.at
+"""  # noqa: S608 (our own numbers)
+
+_PRESENT = f"""
+SELECT memory_id, level FROM (
+    SELECT memory_id, {_LEVEL} AS level FROM memories_activation a
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s ORDER BY at DESC LIMIT {MOST_KEPT}
+) latest WHERE level >= {FLOOR} ORDER BY level DESC, memory_id
+"""  # noqa: S608
+
+# Read what is present in mind, faded in the database.
+ACTIVE_MEMORIES = f"""
+SELECT m.id, present.level FROM ({_PRESENT}) present
+JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = present.memory_id AND m.status = 'active'
+ORDER BY present.level DESC, m.id LIMIT %(limit)s
+"""  # noqa: S608
+
+# An agent's clusters, the most present first: to be read alone, or within another statement. Its values are
+# `cluster_values()`, and `agent`.
+ACTIVE_CLUSTERS = f"""
+SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, theme.activation,
+    theme.members
+FROM (
+    SELECT m.cluster_id, sum(present.level * m.strength) AS activation, count(*) AS members
+    FROM ({_PRESENT} LIMIT {MOST_TELLING}) present
+    JOIN memories_clustermember m ON m.tenant_id = %(tenant)s AND m.memory_id = present.memory_id
+    GROUP BY m.cluster_id
+) theme JOIN memories_cluster c ON c.tenant_id = %(tenant)s AND c.id = theme.cluster_id
+ORDER BY theme.activation DESC, c.id LIMIT %(themes)s
+"""  # noqa: S608
+
+# Find agents for a round.
+AGENTS_WITH_FADED = f"""
+SELECT agent_id FROM memories_activation WHERE tenant_id = t.id
+GROUP BY agent_id HAVING count(*) > {MOST_KEPT} OR min(at) < now() - {{faded}}
+"""  # noqa: S608
+
+# Delete a bounded number of rows that nobody else has locked.
+DROP_FADED = f"""
+WITH faded AS MATERIALIZED (
+    SELECT memory_id FROM memories_activation a
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND ({_LEVEL} < {FLOOR} OR memory_id NOT IN (
+        SELECT memory_id FROM memories_activation a WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
+        ORDER BY {_LEVEL} DESC, memory_id LIMIT {MOST_KEPT}
+    ))
+    ORDER BY memory_id LIMIT {_DROPPED} FOR UPDATE SKIP LOCKED
+)
+DELETE FROM memories_activation a USING faded WHERE a.tenant_id = %(tenant)s AND a.memory_id = faded.memory_id
+"""  # noqa: S608
+
+# Read uses, neighborhoods and texts packed as bytes: a tenth of the work of rows.
+# What was never used has no row. LIMIT 1: by key.
+MEMORY_STATE = f"""
+SELECT (
+    SELECT string_agg(
+        uuid_send(u.memory_id) || uuid_send(near.key::uuid) || float8send(near.value::float8 / {HIGHEST}), ''::bytea
+    )
+    FROM unnest(%(lenders)s::uuid[]) AS lender (id)
+    CROSS JOIN LATERAL (SELECT memory_id, neighbors FROM memories_upkeep
+        WHERE tenant_id = %(tenant)s AND memory_id = lender.id LIMIT 1) u
+    CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
+), (
+    SELECT string_agg(
+        int4send(memory.place::int) || timestamptz_send(coalesce(a.last_at, '-infinity'))
+            || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
+            || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, 'epoch')), ''::bytea
+    )
+    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS memory (id, place)
+    LEFT JOIN LATERAL (SELECT memory_id, last_at, count, reinforced FROM memories_memoryaccess
+        WHERE tenant_id = %(tenant)s AND memory_id = memory.id LIMIT 1) a ON true
+    LEFT JOIN LATERAL (SELECT memory_id, level, at FROM memories_activation
+        WHERE tenant_id = %(tenant)s AND memory_id = memory.id LIMIT 1) v ON true
+    WHERE a.memory_id IS NOT NULL OR v.memory_id IS NOT NULL
+), (
+    SELECT array_agg(
+        (SELECT content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = memory.id) ORDER BY memory.place
+    )
+    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS memory (id, place) WHERE %(with_contents)s
+)
+"""  # noqa: S608 (our own number)
+
+# A suspended tenant, or an agent that is gone, has no row: nothing at hand is used then. What the tables have from another
+# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since.
+_READ = """
+WITH moment AS MATERIALIZED (
+    SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
+        greatest(
+            pg_snapshot_xmax(pg_current_snapshot())::text::bigint, pg_current_xact_id_if_assigned()::text::bigint + 1
+        ) AS ends
+)
+SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision ELSE 0 END,
+    mind.embedding_model, mind.embedding_dimension, moment.snapshot, moment.own,
+    EXISTS (
+        SELECT FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own
+    ), (
+        SELECT array_agg(ARRAY[term, memories]) FROM memories_term
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND term = ANY(asked.terms)
+    ), packed.*
+FROM moment
+CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
+    agent_id uuid, since bigint, until bigint, running bigint[], terms int[]
+)
+JOIN memories_mind mind ON mind.tenant_id = %(tenant)s AND mind.agent_id = asked.agent_id
+JOIN tenants_tenant tenant ON tenant.id = %(tenant)s AND tenant.status = 'active'
+CROSS JOIN LATERAL (
+    SELECT string_agg(
+            uuid_send(id) || boolsend(status = 'active') || int4send(position)
+            || timestamptz_send(occurred_at) || timestamptz_send(coalesce(expires_at, 'infinity'))
+            || float8send(importance) || float8send(decay_rate) || float8send(trust) || float8send(emotional_valence)
+            || boolsend(content LIKE '%%?%%') || uuid_send(coalesce(episode_id, '00000000-0000-0000-0000-000000000000'))
+            || int4send(coalesce(octet_length(vector), 0)) || int4send(coalesce(octet_length(words), 0)), ''::bytea
+        ),
+        string_agg(vector, ''::bytea), string_agg(words, ''::bytea),
+        array_agg(session), array_agg(role), array_agg(type)
+    FROM (
+        SELECT id, status, position, occurred_at, expires_at, importance, decay_rate, trust, emotional_valence,
+            content, episode_id, session, role, type, halfvec_send(embedding) AS vector, sparsevec_send(lexical) AS words
+        FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND {condition}
+        OFFSET 0
+    ) memory
+) packed
+"""
+
+# Read all active memories of minds, packed.
+WHOLE_MINDS = _READ.format(condition="status = 'active'")
+
+# Read what has changed since a snapshot, packed.
+CHANGED_MINDS = _READ.format(
+    condition="revision >= asked.since AND revision < moment.ends"
+    " AND (revision >= asked.until OR revision = ANY(asked.running))"
+)
+
+# Clusters that are looked at: the nearest.
+_CLUSTERS_LOOKED_AT = 20
+
+# Compare a query with clusters and all memories.
+# The memories are scanned in the index of the mind alone, as in recall.
+RESONANCES = f"""
+WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), scan AS MATERIALIZED (
+    SELECT id, -(embedding <#> (SELECT vector FROM asked)) AS cosine FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > now())
+        AND (%(without)s::text IS NULL OR session <> %(without)s)
+), near AS MATERIALIZED (
+    SELECT id, name, keywords, -(centroid <#> (SELECT vector FROM asked)) AS centre FROM memories_cluster
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND vector_dims(centroid) = %(vector_dimension)s
+        AND (SELECT vector FROM asked) IS NOT NULL
+    ORDER BY centre DESC, id LIMIT {_CLUSTERS_LOOKED_AT}
+), nearest AS (
+    SELECT own.cluster_id, max(scan.cosine) AS cosine FROM near
+    JOIN memories_clustermember own ON own.tenant_id = %(tenant)s AND own.cluster_id = near.id
+    JOIN scan ON scan.id = own.memory_id GROUP BY own.cluster_id
+), background AS (
+    SELECT coalesce(avg(cosine), 0) AS mean, coalesce(stddev_pop(cosine), 0) AS deviation, max(cosine) AS best
+    FROM scan
+)
+SELECT near.id, near.name, near.keywords::json, near.centre, nearest.cosine, background.mean, background.deviation,
+    background.best
+FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest.cosine IS NOT NULL
+"""  # noqa: S608 (our own numbers)
+
+# Read the texts of what was recalled; part of every recall.
+CONTENTS = """
+SELECT id, content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
+"""
+
+# Part: the columns of a candidate, packed.
+SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,
+    uuid_send(m.id) || int4send(m.position) || timestamptz_send(m.occurred_at) || float8send(m.importance)
+        || float8send(m.decay_rate) || float8send(m.trust)
+        || float8send(coalesce(m.embedding <#> (SELECT vector FROM asked), 'NaN'))
+        || float8send(coalesce(m.lexical <#> %(lexical)s::sparsevec, 0)) || boolsend(m.content LIKE '%%?%%')
+        || uuid_send(coalesce(m.episode_id, '{none}')) || float8send(m.emotional_valence) AS packed"""
+
+# Part: memories from the neighborhoods of the best.
+# `arbor.memory.fusion.score`: the fit of those that were chosen. Parts of a statement that has `best`, `background`,
+# `chosen` and `found`.
+LENT = f"""), lender AS MATERIALIZED (
+    SELECT id, fit FROM (
+        SELECT id, %(words)s::float8 * -coalesce(unsaid, 0) + %(meaning)s::float8 * CASE WHEN deviation > {LEAST_DEVIATION} AND away IS NOT NULL
+            THEN least(1, greatest(0, -(away + mean) / deviation / {DEVIATIONS})) ELSE 0 END AS fit
+        FROM chosen JOIN best USING (id) CROSS JOIN background
+    ) fitting WHERE fit > 0 ORDER BY fit DESC, id LIMIT {LENDERS}
+), lent AS MATERIALIZED (
+    SELECT lender.id AS lender, lender.fit, near.key::uuid AS id, near.value::float8 / {HIGHEST} AS share
+    FROM lender JOIN memories_upkeep u ON u.tenant_id = %(tenant)s AND u.agent_id = %(agent)s AND u.memory_id = lender.id
+    CROSS JOIN LATERAL jsonb_each_text(CASE WHEN jsonb_typeof(u.neighbors) = 'object' THEN u.neighbors END) near
+"""  # noqa: S608 (our own numbers)
+
+# Part: those of them that are no candidates yet.
+REMINDED_OF = f"""
+    SELECT memory.* FROM (
+        SELECT id, max(fit * share) AS worth FROM lent WHERE id NOT IN (SELECT id FROM found)
+        GROUP BY id ORDER BY worth DESC, id
+    ) near CROSS JOIN LATERAL (
+        SELECT {{row}} FROM memories_memory m
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND id = near.id AND status = 'active'
+            AND (expires_at IS NULL OR expires_at > %(now)s){{conditions}} LIMIT 1
+    ) memory ORDER BY near.worth DESC, near.id LIMIT {REMINDED}
+"""  # noqa: S608
+
+# Part: the links among candidates, packed.
+PACKED_LINKS = (
+    "(SELECT string_agg(uuid_send(lender) || uuid_send(id) || float8send(share), ''::bytea) FROM lent)"
+)
+
+# Score all memories of a mind by one index-only scan.
+# pgvector's operator returns the negative inner product: `away` and `unsaid` are the less the better. `OFFSET 0` keeps
+# each from being computed anew wherever it is used. The stretches around the seeds of a session do not overlap: each
+# begins where the one before it ends. LIMIT 1: by key, for the planner expects many and would read all the tenant's.
+SCAN = """
+WITH asked AS MATERIALIZED (
+    SELECT {vector} AS vector
+), sample AS MATERIALIZED (
+    SELECT embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
+    FROM {mind} LIMIT %(sample)s
+), edge AS MATERIALIZED (
+    SELECT coalesce(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY away), 'infinity') AS away,
+        least(percentile_disc(%(share)s::float8) WITHIN GROUP (ORDER BY unsaid), 0) AS unsaid
+    FROM sample
+), scored AS MATERIALIZED (
+    SELECT array_agg(ROW (id, away, unsaid, {timely})) FILTER {among} AS places,
+        count(away) AS embedded, coalesce(avg(away), 0) AS mean, coalesce(sum(away * away) / nullif(count(away), 0), 0) AS square
+    FROM (
+        SELECT id, occurred_at, embedding <#> (SELECT vector FROM asked) AS away, lexical <#> %(lexical)s::sparsevec AS unsaid
+        FROM {mind} OFFSET 0
+    ) memory
+), background AS MATERIALIZED (
+    SELECT embedded, -mean AS mean, sqrt(greatest(0, square - mean * mean)) AS deviation FROM scored
+), best AS MATERIALIZED (
+    SELECT place.* FROM scored, unnest(scored.places) AS place (id uuid, away float8, unsaid float8, timely bool)
+), chosen AS (
+    (SELECT id FROM best WHERE away IS NOT NULL ORDER BY away, id LIMIT %(kept)s)
+    UNION (SELECT id FROM best WHERE unsaid < 0 ORDER BY unsaid, id LIMIT %(kept)s)
+    {or_timely}
+    {or_recent}
+), found AS MATERIALIZED (
+    SELECT {row} FROM chosen JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = chosen.id
+{lent}), stretch AS (
+    SELECT session, position::bigint + {reach} AS until, greatest(
+            position::bigint - {reach},
+            lag(position::bigint) OVER (PARTITION BY session ORDER BY position) + {reach} + 1
+        ) AS since
+    FROM found WHERE session <> ''
+), candidate AS (
+    SELECT * FROM found
+    UNION ALL
+    SELECT turn.* FROM stretch CROSS JOIN LATERAL (
+        SELECT {row} FROM memories_memory m
+        WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND session = stretch.session AND status = 'active'
+            AND position BETWEEN stretch.since AND stretch.until AND (expires_at IS NULL OR expires_at > %(now)s){conditions}
+        ORDER BY position LIMIT {most_beside}
+    ) turn
+    UNION ALL
+    (SELECT * FROM ({reminded_of}) reminded)
+)
+SELECT string_agg(c.packed || timestamptz_send(coalesce(a.last_at, c.occurred_at))
+        || int4send(least(coalesce(a.count, 0)::bigint + coalesce(a.reinforced, 0), 1e9)::int)
+        || float8send(coalesce(v.level, 0)) || timestamptz_send(coalesce(v.at, %(now)s)), ''::bytea),
+    {packed_links}, array_agg(c.session), array_agg(c.role), array_agg(c.type),
+    (SELECT mean FROM background), (SELECT deviation FROM background), (SELECT vector IS NOT NULL FROM asked),
+    (SELECT count(*) FROM best WHERE away <= (SELECT away FROM edge))
+        >= (SELECT least(%(kept)s, embedded) FROM background)
+    AND ((SELECT unsaid FROM edge) = 0 OR (SELECT count(*) FROM best WHERE unsaid < (SELECT unsaid FROM edge)) >= %(kept)s)
+FROM candidate c
+LEFT JOIN LATERAL (SELECT last_at, count, reinforced FROM memories_memoryaccess
+    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) a ON true
+LEFT JOIN LATERAL (SELECT level, at FROM memories_activation
+    WHERE tenant_id = %(tenant)s AND memory_id = c.id LIMIT 1) v ON true
+"""
+
+# Part: the rows that are scanned.
+SCANNED_MIND = """memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > %(now)s)"""
+
+# Part: what happened last, where too little fits.
+OR_RECENT = """UNION (SELECT id FROM (
+        SELECT id, occurred_at FROM {mind} ORDER BY occurred_at DESC, id LIMIT %(limit)s
+    ) recent)"""
+
+# Part: the guess of what can be among the best.
+AMONG_THE_BEST = "(WHERE away <= (SELECT away FROM edge) OR unsaid < (SELECT unsaid FROM edge){or_timely})"
+
+# Part: what happened in the time that is spoken of.
+TIMELY = "occurred_at BETWEEN %(from)s AND %(to)s"
+
+# Part: the best of that time.
+OR_TIMELY = """UNION (
+        SELECT id FROM best, background WHERE timely
+        ORDER BY coalesce(unsaid, 0) + %(beside_words)s * coalesce((away + mean) / nullif(deviation, 0), 0), id
+        LIMIT %(kept_by_time)s
+    )"""
+
+# Compare a query with all memories.
+# The index of the mind alone is scanned, as in recall; where types are asked for, the table says of which each is. The
+# first column says whether the vector could be compared, and there is one row at least to say it.
+NEAREST_MEMORIES = f"""
+WITH asked AS MATERIALIZED (SELECT {QUERY_VECTOR} AS vector), nearest AS MATERIALIZED (
+    SELECT id, -(embedding <#> (SELECT vector FROM asked)) AS similarity FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active'
+        AND (expires_at IS NULL OR expires_at > now()) AND embedding IS NOT NULL
+        AND (SELECT vector FROM asked) IS NOT NULL{{conditions}}
+    ORDER BY embedding <#> (SELECT vector FROM asked), id LIMIT %(limit)s
+)
+SELECT a.vector IS NOT NULL, m.id, m.type, m.content, m.role, m.session, m.occurred_at, n.similarity
+FROM asked a LEFT JOIN nearest n ON true
+LEFT JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = n.id
+ORDER BY n.similarity DESC NULLS LAST, m.id
+"""  # noqa: S608 (our own parts)

@@ -1,0 +1,247 @@
+"""Statements by hand of retention: the buffer of heartbeats, and the rules of forgetting as the database applies them.
+
+Those that find memories to forget look at a narrow index of the agent's memories, and at the table only for what they find.
+"""
+
+from __future__ import annotations
+
+from apps.tenants.packing import sql_literal
+from arbor.memory.buffer import MATTERS_AFTER, MATTERS_FROM
+
+# Weeks after which nothing is left of any importance; beyond, the database's powers underflow.
+ENOUGH_WEEKS = 10_000
+
+# `date_part` and not `extract`, whose exact numbers take ten times as long.
+_WEEKS = "least(%(enough)s, greatest(0, date_part('epoch', now() - {moment}) / 604800))"
+
+# Of a memory `m` whose uses are in `a`: what it is, and what has become of its importance.
+_USED = """
+    m.id, m.type, m.importance, m.created_at, uses.touched_at,
+    m.importance + (1 - m.importance) * least(1, %(boost)s * ln(1 + uses.uses)) AS effective
+""".strip()
+
+_USES = """
+LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
+CROSS JOIN LATERAL (
+    SELECT greatest(0, coalesce(a.count, 0) + coalesce(a.reinforced, 0))::float8 AS uses,
+        greatest(m.created_at, a.last_at, a.reinforced_at) AS touched_at
+) uses
+"""
+
+# What an open goal is tied to is still needed.
+_NEEDED = """EXISTS (
+    SELECT FROM memories_edge e JOIN goals_goal g ON g.tenant_id = e.tenant_id
+        AND g.id = CASE e.source_kind WHEN 'goal' THEN e.source_id ELSE e.target_id END
+    WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND g.state IN ('active', 'queued', 'backburner')
+        AND (e.source_id = {id} AND e.target_kind = 'goal' OR e.target_id = {id} AND e.source_kind = 'goal')
+)"""
+
+# Find what has faded (`arbor.memory.forgetting`).
+# Whatever its use has added, a memory's importance from its making is the least that it can have decayed to.
+FADED_MEMORIES = f"""
+SELECT id FROM (
+    SELECT {_USED} FROM memories_memory m {_USES}
+    WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.retention <> 'permanent'
+        AND m.importance * power(%(kept)s, {_WEEKS.format(moment="m.created_at")}) < %(archive_below)s
+        AND m.created_at <= now() - %(grace)s
+) held
+WHERE touched_at <= now() - %(grace)s
+    AND effective * power(%(kept)s, {_WEEKS.format(moment="touched_at")}) < %(archive_below)s
+    AND NOT {_NEEDED.format(id="held.id")}
+ORDER BY importance, created_at, id LIMIT %(step)s
+"""  # noqa: S608 (our own parts)
+
+# Find what was of little importance from the start.
+TRIVIAL_MEMORIES = f"""
+SELECT id FROM (
+    SELECT {_USED} FROM memories_memory m {_USES}
+    WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active' AND m.retention <> 'permanent'
+        AND m.importance < %(cleanup_below)s AND m.type = 'episodic' AND m.created_at <= now() - %(grace)s
+) held
+WHERE touched_at <= now() - %(grace)s AND effective < %(cleanup_below)s AND NOT {_NEEDED.format(id="held.id")}
+ORDER BY importance, created_at, id LIMIT %(step)s
+"""  # noqa: S608
+
+# Find the least important, looking at no more than it takes.
+# The index has them by importance, and use only adds to it. So whoever of the first `looked` comes, with what use has
+# added, no later than the last of them, comes before all that were not looked at.
+LEAST_IMPORTANT = f"""
+WITH least AS MATERIALIZED (
+    SELECT tenant_id, id, type, importance, created_at FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'active' AND retention <> 'permanent'
+        AND type = 'episodic'
+    ORDER BY importance, created_at, id LIMIT %(looked)s
+), last AS (
+    SELECT importance, created_at, id FROM least ORDER BY importance DESC, created_at DESC, id DESC LIMIT 1
+)
+SELECT held.id FROM (SELECT {_USED} FROM least m {_USES}) held, last
+WHERE (%(all)s OR (held.effective, held.created_at, held.id) <= (last.importance, last.created_at, last.id))
+    AND NOT {_NEEDED.format(id="held.id")}
+ORDER BY held.effective, held.created_at, held.id LIMIT %(step)s
+"""  # noqa: S608
+
+# All that an agent has in mind, for a plan; what open goals need is found once, not for each.
+MEMORIES_TO_PLAN = """
+WITH needed AS MATERIALIZED (
+    SELECT CASE e.source_kind WHEN 'goal' THEN e.target_id ELSE e.source_id END AS id
+    FROM memories_edge e JOIN goals_goal g ON g.tenant_id = e.tenant_id
+        AND g.id = CASE e.source_kind WHEN 'goal' THEN e.source_id ELSE e.target_id END
+    WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND 'goal' IN (e.source_kind, e.target_kind)
+        AND g.state IN ('active', 'queued', 'backburner')
+)
+SELECT m.id, m.type, m.importance, m.retention, m.created_at, m.expires_at, greatest(a.last_at, a.reinforced_at),
+    greatest(0, coalesce(a.count, 0) + coalesce(a.reinforced, 0)), m.id IN (SELECT id FROM needed),
+    left(m.content, %(glimpse)s), now()
+FROM memories_memory m LEFT JOIN memories_memoryaccess a ON a.tenant_id = m.tenant_id AND a.memory_id = m.id
+WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.status = 'active'
+ORDER BY m.importance, m.created_at, m.id LIMIT %(most)s
+"""
+
+# Find agents for a round.
+# Agents that were not looked at for a day, by each rule.
+MINDS_NOT_LOOKED_AT = (
+    "SELECT agent_id FROM memories_mind WHERE tenant_id = t.id"
+    # One from the future is a clock's that has jumped back since.
+    " AND ({looked_at} IS NULL OR {looked_at} NOT BETWEEN now() - interval '1 day' AND now())"
+)
+
+# Take an advisory lock, which the ORM has no word for.
+TRY_LOCK_MIND = "SELECT pg_try_advisory_xact_lock(%(place)s)"
+
+# Find agents for a round.
+# Agents with something to expire, by what is over the longest; those that were passed over hide nobody.
+AGENTS_WITH_EXPIRED = """
+SELECT DISTINCT agent_id FROM (
+    SELECT agent_id FROM memories_memory
+    WHERE tenant_id = t.id AND expires_at <= now() AND status = 'active' AND agent_id <> ALL(%(passed)s::uuid[])
+    ORDER BY expires_at LIMIT 1000
+) expired
+"""
+
+# Empty what models were asked about purged memories, in a table of a higher app.
+# What models were asked about a memory repeats its text: alone, within an episode, or in a conversation that it is a turn of
+# or that recalled it. One that is still open is ended; what else it was about is asked again.
+EMPTY_CALLS = f"""
+UPDATE calls_externalcall c SET request = {sql_literal({})}, reply = '', error = '', dropped = '[]'::jsonb,
+    sections = {sql_literal([])},
+    status = CASE WHEN c.status IN ('pending', 'running') THEN 'retried' ELSE c.status END,
+    ended_at = coalesce(c.ended_at, now()), due_at = NULL, lease_until = NULL
+WHERE c.tenant_id = %(tenant)s AND c.agent_id = ANY(%(agents)s::uuid[]) AND c.subject_key <> '' AND (
+    c.subject -> 'memories' ?| %(names)s::text[]
+    OR c.subject ->> 'episode' IN (
+        SELECT episode_id::text FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[]) AND episode_id IS NOT NULL
+    )
+    OR 'chat:' || (c.subject ->> 'chat') IN (
+        SELECT session FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
+    )
+    OR EXISTS (
+        SELECT FROM jsonb_array_elements(c.subject -> 'recalled') recalled
+        WHERE recalled ->> 'id' = ANY(%(names)s::text[])
+    )
+)
+"""  # noqa: S608 (our own words)
+
+# Empty the turns of conversations that purged memories repeat, in a table of a higher app.
+# A turn of a conversation is the same text once more.
+EMPTY_TURNS = """
+UPDATE contacts_chatmessage t SET content = '', detail = '{}'::jsonb, error = 'purged'
+FROM memories_memory m
+WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[]) AND m.session LIKE 'chat:%%'
+    AND t.tenant_id = m.tenant_id AND t.session_id::text = substr(m.session, 6) AND t.content = m.content
+"""
+
+# Count reinforcements of a batch of heartbeats in one statement.
+REINFORCE = """
+INSERT INTO memories_memoryaccess (tenant_id, memory_id, count, reinforced, reinforced_at)
+SELECT %(tenant)s, r.id, 0, r.times, now() FROM unnest(%(ids)s::uuid[], %(times)s::int[]) AS r(id, times) ORDER BY r.id
+ON CONFLICT (tenant_id, memory_id) DO UPDATE
+SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinforced_at = EXCLUDED.reinforced_at
+"""
+
+# Fill the buffers of a batch of heartbeats in one statement.
+# Buffered again, a thing stays longer. What makes room, for each agent by itself: what was promoted, then the least
+# important, then the oldest.
+ADD_TO_BUFFER = """
+WITH incoming AS MATERIALIZED (
+    SELECT r.*, decode(content_digest, 'hex') AS content_hash FROM json_to_recordset(%(rows)s::json) AS r(
+        agent uuid, id uuid, content text, content_digest text, role text, importance float8, source text,
+        lexical sparsevec, lasts float8
+    )
+), room AS (
+    SELECT agent, %(capacity)s - count(*) AS places FROM incoming GROUP BY agent
+), cleared AS (
+    DELETE FROM memories_bufferitem b USING (
+        SELECT o.id FROM (
+            SELECT id, agent_id, row_number() OVER (
+                PARTITION BY agent_id ORDER BY promoted_to_id IS NULL DESC, importance DESC, created_at DESC, id
+            ) AS place
+            FROM memories_bufferitem
+            WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
+                AND (agent_id, content_hash) NOT IN (SELECT agent, content_hash FROM incoming)
+        ) o JOIN room ON room.agent = o.agent_id WHERE o.place > room.places
+    ) extra
+    WHERE b.tenant_id = %(tenant)s AND b.id = extra.id RETURNING b.agent_id, b.promoted_to_id
+), held AS (
+    INSERT INTO memories_bufferitem AS b (tenant_id, agent_id, id, content, content_hash, role, importance, source,
+        lexical, embedding_model, accesses, created_at, expires_at)
+    SELECT %(tenant)s, agent, id, content, content_hash, role, importance, source, lexical, '', 0, now(),
+        now() + lasts * interval '1 second'
+    FROM incoming ORDER BY agent, content_hash
+    ON CONFLICT (tenant_id, agent_id, content_hash) DO UPDATE
+    SET expires_at = greatest(b.expires_at, EXCLUDED.expires_at),
+        importance = greatest(b.importance, EXCLUDED.importance)
+    RETURNING b.agent_id, b.id, b.content_hash
+)
+SELECT agent_id, id, content_hash,
+    (SELECT count(*) FROM cleared WHERE cleared.agent_id = held.agent_id AND promoted_to_id IS NULL)
+FROM held
+"""
+
+# Search the buffers of a batch of heartbeats in one statement.
+# The vector of a search counts where it can be compared with the agent's (`embedding.queries.QUERY_VECTOR`); else words alone decide.
+SEARCH_BUFFER = """
+WITH asked AS MATERIALIZED (
+    SELECT r.place, r.agent, r.lexical, r.near, r.shared, r.most, r.counts,
+        CASE WHEN k.agent_id IS NULL OR (k.embedding_dimension = r.dimension
+            AND k.embedding_model = coalesce(r.model, k.embedding_model)) THEN r.vector END AS vector
+    FROM json_to_recordset(%(searches)s::json) AS r(
+        place int, agent uuid, lexical sparsevec, near float8, shared float8, most int, counts bool,
+        vector halfvec, dimension int, model text
+    ) LEFT JOIN memories_mind k
+        ON k.tenant_id = %(tenant)s AND k.agent_id = ANY(%(agents)s::uuid[]) AND k.agent_id = r.agent
+), chosen AS MATERIALIZED (
+    SELECT a.place, a.counts, found.* FROM asked a CROSS JOIN LATERAL (
+        SELECT *, meaning + words AS score FROM (
+            SELECT id, content, role, source, importance, accesses, created_at, expires_at,
+                coalesce(CASE WHEN vector_dims(embedding) = vector_dims(a.vector)
+                    THEN -(embedding <#> a.vector) END, 0) AS meaning,
+                coalesce(-(lexical <#> a.lexical), 0) AS words
+            FROM memories_bufferitem
+            WHERE tenant_id = %(tenant)s AND agent_id = a.agent AND expires_at > now() AND promoted_to_id IS NULL
+        ) scored WHERE meaning >= a.near OR words >= a.shared
+        ORDER BY meaning + words DESC, created_at DESC, id LIMIT a.most
+    ) found
+), touched AS MATERIALIZED (
+    SELECT b.id, counted.times FROM memories_bufferitem b
+    JOIN (SELECT id, count(*) AS times FROM chosen WHERE counts GROUP BY id) counted ON counted.id = b.id
+    WHERE b.tenant_id = %(tenant)s AND b.id = ANY((SELECT array_agg(id) FROM chosen)::uuid[])
+    ORDER BY b.id FOR UPDATE OF b
+), accessed AS (
+    UPDATE memories_bufferitem b SET accesses = b.accesses + touched.times
+    FROM touched WHERE b.tenant_id = %(tenant)s AND b.id = touched.id
+)
+SELECT place, id, content, role, source, importance, accesses + counts::int, created_at, expires_at, score
+FROM chosen ORDER BY place, score DESC, created_at DESC, id
+"""
+
+# Written out, as it is in the index of what matters.
+_MATTERS = f"promoted_to_id IS NULL AND (importance >= {MATTERS_FROM} OR accesses >= {MATTERS_AFTER})"
+
+# Find agents for a round.
+# Agents with buffer items that expired, or that mattered.
+AGENTS_WITH_BUFFER_WORK = f"""
+SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND expires_at <= now()
+UNION
+SELECT agent_id FROM memories_bufferitem WHERE tenant_id = t.id AND {_MATTERS}
+"""  # noqa: S608

@@ -1,0 +1,232 @@
+"""Statements by hand of storing memories: all memories of a batch of heartbeats are placed and written together."""
+
+from __future__ import annotations
+
+# Part: the columns of an existing memory.
+# Of a row, as `PlacedMemory.of_row` reads it.
+PLACED_COLUMNS = """
+m.id, m.type, m.content, m.status, m.occurred_at, m.expires_at, m.retention, m.importance, m.trust,
+m.emotional_valence, m.detail
+"""
+
+_ALONE = """
+status = 'active' AND session = '' AND embedding IS NOT NULL AND (expires_at IS NULL OR expires_at > now())
+"""
+
+# Near ones that are looked at for each memory: the nearest may say something else (`says_the_same`).
+LOOKED_AT = 20
+
+# Compare new memories with those of their agents, exactly.
+# Only what stands alone: conversations fall out of the index before their vectors are looked at. All that is wanted of a
+# memory is taken where it is found: joined by id it would be sought in all of the tenant's, for the planner expects many.
+# OFFSET 0 keeps the vectors of the questions from being cut out of the list again for each memory they are compared with.
+NEAR_DUPLICATES = f"""
+SELECT r.search, r.number, found.*
+FROM (
+    SELECT search, number, agent, (%(numbers)s::real[])[first : last]::halfvec AS embedding
+    FROM json_to_recordset(%(rows)s::json) AS r(search int, number int, agent uuid, first int, last int) OFFSET 0
+) r
+CROSS JOIN LATERAL (
+    SELECT -(m.embedding <#> r.embedding) AS similarity, {PLACED_COLUMNS} FROM memories_memory m
+    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND {_ALONE} AND -(m.embedding <#> r.embedding) >= %(least)s
+    ORDER BY m.embedding <#> r.embedding, m.id LIMIT {LOOKED_AT}
+) found
+ORDER BY r.search, r.number, found.similarity DESC, found.id
+"""  # noqa: S608 (our own words)
+
+# Read the vectors of one mind in binary.
+VECTORS_ALONE = f"""
+SELECT id, halfvec_send(embedding) FROM memories_memory
+WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND {_ALONE}
+"""  # noqa: S608
+
+# Read the rows of near duplicates.
+ROWS_OF = f"SELECT {PLACED_COLUMNS} FROM memories_memory m WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])"  # noqa: S608
+
+# Take advisory locks, which the ORM has no word for.
+LOCK_MINDS = "SELECT count(pg_advisory_xact_lock(place)) FROM unnest(%(places)s::bigint[]) place"
+
+# Parts of a statement; `counted` gives their values. Most terms are known: where there is a conflict, PostgreSQL locks
+# each row before it writes the row, and logs both.
+COUNT_TERMS = """
+counted AS MATERIALIZED (
+    SELECT (%(counted_agents)s::uuid[])[c.agent] AS agent_id, c.term, c.change
+    FROM unnest(%(agent_numbers)s::int[], %(terms)s::int[], %(changes)s::int[]) AS c(agent, term, change)
+), known AS (
+    UPDATE memories_term t SET memories = greatest(0, t.memories + c.change) FROM counted c
+    WHERE t.tenant_id = %(tenant)s AND t.agent_id = c.agent_id AND t.term = c.term
+    RETURNING t.agent_id, t.term
+), terms AS (
+    INSERT INTO memories_term (tenant_id, agent_id, term, memories)
+    SELECT %(tenant)s, c.agent_id, c.term, c.change FROM counted c
+    WHERE NOT EXISTS (SELECT FROM known k WHERE k.agent_id = c.agent_id AND k.term = c.term)
+)
+"""
+
+# Count the terms of memories that are not new.
+COUNT_TERMS_ALONE = f"WITH {COUNT_TERMS} SELECT 1"
+
+# Read the statistics of several agents; part of every recall.
+# A mind's row has no term: the model of its vectors. LATERAL: one range of the key for each agent.
+TERM_STATISTICS = """
+SELECT asked.agent_id, found.term, found.memories, NULL
+FROM json_to_recordset(%(asked)s::json) AS asked (agent_id uuid, terms int[])
+CROSS JOIN LATERAL (
+    SELECT term, memories FROM memories_term t
+    WHERE t.tenant_id = %(tenant)s AND t.agent_id = asked.agent_id AND t.term = ANY(asked.terms)
+) found
+UNION ALL
+SELECT agent_id, NULL, embedding_dimension, embedding_model FROM memories_mind
+WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[])
+"""
+
+# Find the episodes that new memories may belong to.
+# Those that may be near, the one that is open, and the latest.
+EPISODES_NEAR = """
+SELECT e.id, r.agent, r.session, e.started_at, e.last_at, e.size, e.ended_at IS NULL
+FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, session text, first timestamptz, last timestamptz)
+CROSS JOIN LATERAL (
+    SELECT id, started_at, last_at, size, ended_at FROM memories_episode
+    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
+        AND last_at >= r.first - %(gap)s AND started_at <= r.last + %(gap)s
+    UNION
+    SELECT id, started_at, last_at, size, ended_at FROM memories_episode
+    WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session AND ended_at IS NULL
+    UNION (
+        SELECT id, started_at, last_at, size, ended_at FROM memories_episode
+        WHERE tenant_id = %(tenant)s AND agent_id = r.agent AND session = r.session
+        ORDER BY last_at DESC LIMIT 1
+    )
+) e
+"""
+
+# Part of the statement that writes memories. Those that are over come first: a session has one open episode at most.
+# One that gets more members after it was summarized is summarized again.
+WRITE_EPISODES = """
+INSERT INTO memories_episode (tenant_id, agent_id, id, session, started_at, last_at, ended_at, size, summary,
+    summarized_by, failures, failure)
+SELECT %(tenant)s, r.agent, r.id, r.session, r.started_at, r.last_at, CASE WHEN NOT r.open THEN now() END, r.size,
+    '', '', 0, ''
+FROM json_to_recordset(%(episodes)s::json) AS r(
+    agent uuid, id uuid, session text, started_at timestamptz, last_at timestamptz, open bool, size int
+)
+ORDER BY r.open, r.id
+ON CONFLICT (tenant_id, id) DO UPDATE SET started_at = EXCLUDED.started_at, last_at = EXCLUDED.last_at,
+    ended_at = EXCLUDED.ended_at, size = EXCLUDED.size,
+    summarized_at = CASE WHEN EXCLUDED.size = memories_episode.size THEN memories_episode.summarized_at END,
+    failures = CASE WHEN EXCLUDED.size = memories_episode.size THEN memories_episode.failures ELSE 0 END
+"""
+
+# Read the minds and the memories of the same words of several agents.
+# A row without a digest for each agent that exists, with its mind, empty while it remembers nothing; then the memories.
+# Another agent's digests are looked up as well, and dropped when they are read: pairs of agents and digests, or a join with
+# the agents, make the planner leave the index, or read it once for each of them.
+KNOWN_MEMORIES = f"""
+SELECT a.id, k.embedding_model, k.embedding_dimension, NULL AS content_hash, NULL AS session, NULL AS position,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM agents_agent a LEFT JOIN memories_mind k ON k.tenant_id = %(tenant)s AND k.agent_id = a.id
+WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
+UNION ALL
+SELECT m.agent_id, NULL, NULL, m.content_hash, m.session, m.position, {PLACED_COLUMNS} FROM memories_memory m
+WHERE m.tenant_id = %(tenant)s AND m.agent_id = ANY(%(agents)s::uuid[]) AND m.content_hash = ANY(%(digests)s::bytea[])
+"""  # noqa: S608
+
+# Make the next round check the quota of agents that exceed it by this many new memories at once: a part
+# of the statement that stores the memories, which sees the count from before. Term 0 counts all that an agent has in
+# mind, of which the quota is a part. Its values are `_growth(…)`.
+MARK_GROWN = """
+UPDATE memories_mind k SET counted_at = NULL
+FROM unnest(%(grown_agents)s::uuid[], %(grown)s::int[]) AS g(agent_id, grown)
+WHERE k.tenant_id = %(tenant)s AND k.agent_id = g.agent_id AND k.counted_at IS NOT NULL AND EXISTS (
+    SELECT FROM memories_term t
+    WHERE t.tenant_id = %(tenant)s AND t.agent_id = g.agent_id AND t.term = 0 AND t.memories + g.grown > %(quota)s
+)
+"""
+
+# Insert memories of several agents, with their episodes, terms and minds.
+# One parameter instead of 25 for each row: four times as fast as the ORM's insert, which spends its time on quoting.
+INSERT_MEMORIES = f"""
+WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({MARK_GROWN}), minds AS (
+    INSERT INTO memories_mind (tenant_id, agent_id, embedding_model, embedding_dimension)
+    SELECT %(tenant)s, k.agent, k.model, k.dimension
+    FROM json_to_recordset(%(minds)s::json) AS k(agent uuid, model text, dimension int)
+), stored AS (
+    INSERT INTO memories_memory (tenant_id, agent_id, id, type, status, content, content_hash, importance, decay_rate,
+        trust, emotional_valence, session, position, role, source, detail, occurred_at, created_at, expires_at,
+        embedding, embedding_model, lexical, retention, episode_id, sequence)
+    SELECT %(tenant)s, r.agent, r.id, r.type, 'active', r.content, decode(r.content_hash, 'hex'), r.importance,
+        r.decay_rate, r.trust, r.emotional_valence, r.session, r."position", r.role, r.source, r.detail, r.occurred_at,
+        now(), r.expires_at, (%(numbers)s::real[])[r.first : r.last]::halfvec, r.made_by, r.lexical, r.retention,
+        r.episode, r.sequence
+    FROM json_to_recordset(%(rows)s::json) AS r(
+        agent uuid, id uuid, type text, content text, content_hash text, importance float8, decay_rate float8,
+        trust float8, emotional_valence float8, session text, "position" int, role text, source text, detail jsonb,
+        occurred_at timestamptz, expires_at timestamptz, first int, last int, made_by text, lexical sparsevec,
+        retention text, episode uuid, sequence int
+    )
+    RETURNING agent_id, id
+)
+INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed)
+SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]) FROM stored
+"""  # noqa: S608 (our own words)
+
+# Write what being remembered again has changed, of several agents.
+CHANGE_MEMORIES = """
+UPDATE memories_memory m SET status = 'active', archived_at = NULL, expires_at = r.expires_at,
+    retention = r.retention, importance = r.importance, trust = r.trust,
+    emotional_valence = r.emotional_valence, detail = r.detail
+FROM json_to_recordset(%(rows)s::json) AS r(
+    id uuid, expires_at timestamptz, retention text, importance float8, trust float8,
+    emotional_valence float8, detail jsonb
+)
+WHERE m.tenant_id = %(tenant)s AND m.id = r.id
+"""
+
+# Tie memories to what became of them, of several agents.
+INSERT_EVOLUTIONS = """
+INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation, weight,
+    note, origin, created_at)
+SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.old, %(memory)s, r.new, %(relation)s, 1, '', r.origin, now()
+FROM json_to_recordset(%(rows)s::json) AS r(id uuid, agent uuid, old uuid, new uuid, origin text)
+ON CONFLICT DO NOTHING
+"""
+
+# Relate memories of several agents, and mark their neighborhoods, in one statement.
+# Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
+# has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
+INSERT_TIES = """
+WITH drawn AS (
+    INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, target_kind, target_id, relation,
+        weight, note, origin, created_at)
+    SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.source, %(memory)s, r.target, r.relation, 1, '',
+        left(r.origin, 200), now()
+    FROM json_to_recordset(%(rows)s::json) AS r(
+        agent uuid, id uuid, source uuid, target uuid, relation text, origin text
+    )
+    ON CONFLICT (tenant_id, agent_id, source_id, target_id, relation) DO NOTHING
+    RETURNING source_id, target_id, relation
+), marked AS MATERIALIZED (
+    SELECT u.memory_id FROM memories_upkeep u
+    WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[])
+        AND NOT (u.stale AND u.xmin = pg_current_xact_id()::xid)
+        AND u.memory_id IN (
+            SELECT source_id FROM drawn UNION ALL SELECT target_id FROM drawn WHERE relation <> %(learned)s
+        )
+    ORDER BY u.memory_id FOR UPDATE
+)
+UPDATE memories_upkeep u SET stale = true FROM marked
+WHERE u.tenant_id = %(tenant)s AND u.memory_id = ANY(%(ends)s::uuid[]) AND u.memory_id = marked.memory_id
+"""
+
+# Rank code by shared words in the database, so that only the best leaves it.
+# Words of the title weigh as two; a piece must share one. An agent has tens of pieces, so all of them are looked at.
+FIND_CODE = """
+SELECT id, language, title, code, source, created_at FROM (
+    SELECT c.*, (
+        SELECT count(*) FILTER (WHERE position(word IN lower(c.code)) > 0)
+            + 2 * count(*) FILTER (WHERE position(word IN lower(c.title || ' ' || c.language)) > 0)
+        FROM unnest(%(words)s::text[]) word
+    ) AS shared
+    FROM memories_codesnippet c WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s
+) found WHERE shared > 0 ORDER BY shared DESC, created_at DESC, id LIMIT %(limit)s
+"""

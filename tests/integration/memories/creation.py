@@ -1,0 +1,64 @@
+"""Memories of each type, created from their parts, and minds without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from apps.memories.models import Mind
+from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.store.create import Creation, create_memories
+from apps.tenants.scope import current_tenant
+from arbor.embedding.models import EmbeddingModel
+from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
+
+#: What belongs to a creation, beside the parts of its detail.
+_OF_CREATION = ("time", "importance", "source")
+
+
+def create_episodic_memory(**parts: Any) -> UUID:
+    """Remember something that happened."""
+    return _create(EpisodicDetail, **parts)
+
+
+def create_semantic_memory(**parts: Any) -> UUID:
+    """Remember a fact."""
+    return _create(SemanticDetail, **parts)
+
+
+def create_procedural_memory(**parts: Any) -> UUID:
+    """Remember how something is done."""
+    return _create(ProceduralDetail, **parts)
+
+
+def create_strategic_memory(**parts: Any) -> UUID:
+    """Remember a pattern that helps to decide."""
+    return _create(StrategicDetail, **parts)
+
+
+def _create(
+    detail: type[Detail],
+    *,
+    tenant_id: UUID,
+    agent_id: UUID,
+    content: str,
+    concepts: Iterable[str] = (),
+    **parts: Any,
+) -> UUID:
+    given = {name: parts.pop(name) for name in _OF_CREATION if name in parts}
+    detailed: dict[str, Any] = {
+        name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()
+    }
+    creation = Creation(
+        content=content, detail=detail(**detailed), concepts=dict.fromkeys(concepts, 1.0), **given
+    )
+    return create_memories(tenant_id=tenant_id, agent_id=agent_id, creations=[creation]).ids[0]
+
+
+def open_mind(agent_id: UUID) -> EmbeddingModel:
+    """Give an agent a mind by the installation's model if it has none, and return the model of its vectors."""
+    model = installation_model()
+    new = {"embedding_model": model.name, "embedding_dimension": model.dimension}
+    mind, _ = Mind.objects.get_or_create(tenant_id=current_tenant(), agent_id=agent_id, defaults=new)
+    return EmbeddingModel(name=mind.embedding_model, dimension=mind.embedding_dimension)
