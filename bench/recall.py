@@ -200,12 +200,12 @@ class _Timed:
 @contextmanager
 def _scanning() -> Iterator[None]:
     """Disable the mind cache for recalls."""
-    budget = settings.ARBOR_MINDS_AT_HAND_MB
-    settings.ARBOR_MINDS_AT_HAND_MB = 0
+    budget = settings.ARBOR_MIND_CACHE_MB
+    settings.ARBOR_MIND_CACHE_MB = 0
     try:
         yield
     finally:
-        settings.ARBOR_MINDS_AT_HAND_MB = budget
+        settings.ARBOR_MIND_CACHE_MB = budget
 
 
 def _connect(options: str) -> None:
@@ -256,7 +256,7 @@ def _together(
     def client(number: int, wait_for_all: Callable[[], object]) -> list[float]:
         own = [population[(number + turn * clients) % len(population)] for turn in range(_AT_HAND)]
         own = list(dict.fromkeys(own))
-        if settings.ARBOR_MINDS_AT_HAND_MB:
+        if settings.ARBOR_MIND_CACHE_MB:
             _load(own, asked, memories)
         else:
             for text in asked[:_WARM_UP]:

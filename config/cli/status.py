@@ -71,7 +71,7 @@ def _render(now: dict[str, Any]) -> RenderableType:
     table.add_row("outbox", _outbox(now["outbox"]))
     table.add_row("maintenance", _maintenance(now["maintenance"]))
     table.add_row("queues", _queues(now["queues"]))
-    table.add_row("scheduler", Text("alive", "green") if now["beat_alive"] else Text("silent", "red"))
+    table.add_row("scheduler", Text("alive", "green") if now["scheduler_alive"] else Text("silent", "red"))
     table.add_row("model", now["model"])
     for name, url in now["urls"].items():
         table.add_row(name, url)
