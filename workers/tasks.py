@@ -63,7 +63,7 @@ def advance(
 
 
 @app.task(name=Task.EXECUTE_CALL.value, bind=True)
-def fulfil(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
+def execute(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
     """Execute external calls, several at once."""
     tenant_id = tenant_of(self)
     named = [UUID(arguments["call_id"]) for arguments in [{"call_id": call_id}, *also]]

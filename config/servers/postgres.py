@@ -162,7 +162,7 @@ class EmbeddedPostgres(EmbeddedServer):
                     f"{self.data_dir} was made by PostgreSQL {found}, this one is {MAJOR_VERSION}: "
                     f"dump it with the old version and load it into a new folder"
                 )
-            self.clear_strays()
+            self.end_orphans()
         else:
             self._make_cluster()
         self._write_access_rules()

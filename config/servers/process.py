@@ -1,4 +1,4 @@
-"""What both embedded servers share: start, wait until ready, stop, and clear what an earlier run left."""
+"""The base of both embedded servers: start, wait until ready, stop, and end what an earlier run left."""
 
 from __future__ import annotations
 
@@ -116,19 +116,19 @@ class EmbeddedServer(ABC):
         """The process id while it runs under this object."""
         return None if self._process is None else self._process.pid
 
-    def clear_strays(self) -> None:
+    def end_orphans(self) -> None:
         """End what an earlier run left working on the same files: two servers would destroy them."""
-        strays = processes_in(self.data_dir, self.program)
+        orphans = processes_in(self.data_dir, self.program)
         for wish in (self.launch().stop_signal, signal.SIGKILL):
-            for stray in strays:
+            for orphan in orphans:
                 try:
-                    stray.send_signal(wish)
+                    orphan.send_signal(wish)
                 except psutil.NoSuchProcess:
                     continue
-            _gone, strays = psutil.wait_procs(strays, timeout=STOP_WITHIN_S)
-            if not strays:
+            _gone, orphans = psutil.wait_procs(orphans, timeout=STOP_WITHIN_S)
+            if not orphans:
                 return
-        raise ServerError(f"{self.title} of an earlier run does not end: process {strays[0].pid}")
+        raise ServerError(f"{self.title} of an earlier run does not end: process {orphans[0].pid}")
 
     def __enter__(self) -> Self:
         self.start()

@@ -36,10 +36,10 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
     _audit_request(agent)
     followed = not here and fleet_is_live()
     if followed:
-        trace = follow_beat(agent, timeout_s=timeout, quiet=as_json)
+        trace = follow_heartbeat(agent, timeout_s=timeout, quiet=as_json)
     else:
         note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
-        trace = run_beat(agent)
+        trace = run_heartbeat(agent)
     # Its steps are printed already where it was followed.
     people = render({**trace, "steps": []} if followed else trace)
     done = trace["status"] == HeartbeatStatus.DONE
@@ -50,13 +50,15 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
 def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
     """Print what a heartbeat saw, decided and did."""
     with tenant_transaction(agent.tenant_id):
-        beats = Heartbeat.objects.filter(agent_id=agent.id)
+        heartbeats = Heartbeat.objects.filter(agent_id=agent.id)
         if number is None:
-            found = beats.order_by("-started_at").first()
+            found = heartbeats.order_by("-started_at").first()
             missing = f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
         else:
-            found = beats.filter(number=number).order_by("-started_at").first()
-            missing = f"{agent.name} has no heartbeat {number}; it has {beats.filter(number__gt=0).count()}"
+            found = heartbeats.filter(number=number).order_by("-started_at").first()
+            missing = (
+                f"{agent.name} has no heartbeat {number}; it has {heartbeats.filter(number__gt=0).count()}"
+            )
     if found is None:
         raise NotFound(missing)
     shown = _trace(agent, found)
@@ -79,19 +81,19 @@ def _model_of(agent: ChosenAgent) -> str:
     return model_line(own or default_model())
 
 
-def _trace(agent: ChosenAgent, beat: Heartbeat) -> dict[str, Any]:
+def _trace(agent: ChosenAgent, heartbeat: Heartbeat) -> dict[str, Any]:
     with tenant_transaction(agent.tenant_id):
-        return trace_of(Heartbeat.objects.select_related("agent").get(id=beat.id))
+        return trace_of(Heartbeat.objects.select_related("agent").get(id=heartbeat.id))
 
 
-def run_beat(agent: ChosenAgent) -> dict[str, Any]:
+def run_heartbeat(agent: ChosenAgent) -> dict[str, Any]:
     """Run a heartbeat in this process, and return its trace."""
     with console(err=True).status(f"{agent.name} runs a heartbeat, {_model_of(agent)}"):
-        beat = run_heartbeat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
-    return _trace(agent, beat)
+        heartbeat = run_heartbeat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
+    return _trace(agent, heartbeat)
 
 
-def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
+def follow_heartbeat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
     """Request a heartbeat from the fleet, follow it to its end, and return its trace; print its steps unless quiet."""
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
@@ -102,13 +104,13 @@ def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[st
     deadline = time.monotonic() + timeout_s
     with screen.status("waiting for a worker") as status:
         while True:
-            beat = follower.look()
-            if beat is not None and beat.ended_at is not None:
-                return _trace(agent, beat)
-            status.update(follower.where(beat))
+            heartbeat = follower.look()
+            if heartbeat is not None and heartbeat.ended_at is not None:
+                return _trace(agent, heartbeat)
+            status.update(follower.where(heartbeat))
             if time.monotonic() > deadline:
                 raise ServerError(
-                    f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.where(beat)});"
+                    f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.where(heartbeat)});"
                     f" it goes on: `arbor agent trace {agent.name}` shows it, `arbor doctor` checks the workers"
                 )
             time.sleep(_LOOK_EVERY_S)
@@ -126,23 +128,23 @@ class _Follower:
     def look(self) -> Heartbeat | None:
         """Print the steps that are new, and return the heartbeat once it has begun."""
         with tenant_transaction(self._agent.tenant_id):
-            beat: Heartbeat | None = Heartbeat.objects.filter(
+            heartbeat: Heartbeat | None = Heartbeat.objects.filter(
                 agent_id=self._agent.id, slot_at=self._slot_at
             ).first()
-            new = [step for step in steps_of(beat) if step.sequence > self._seen] if beat else []
+            new = [step for step in steps_of(heartbeat) if step.sequence > self._seen] if heartbeat else []
             for step in new:
                 self._seen = step.sequence
                 if self._screen is not None:
                     self._screen.print(render_step(step_line(step)))
-        return beat
+        return heartbeat
 
-    def where(self, beat: Heartbeat | None) -> str:
+    def where(self, heartbeat: Heartbeat | None) -> str:
         """Return what the heartbeat waits for."""
-        if beat is None:
+        if heartbeat is None:
             return "waiting for a worker"
-        if beat.status == HeartbeatStatus.WAITING:
-            return f"waiting for {beat.model or 'the model'}"
-        return f"{beat.status}, {beat.mode or 'beginning'}"
+        if heartbeat.status == HeartbeatStatus.WAITING:
+            return f"waiting for {heartbeat.model or 'the model'}"
+        return f"{heartbeat.status}, {heartbeat.mode or 'beginning'}"
 
 
 @with_agent

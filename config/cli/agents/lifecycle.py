@@ -146,7 +146,7 @@ def destroy(agent: ChosenAgent, *, confirm: str | None) -> Output:
 
 
 @in_agent_transaction
-def tell(agent: ChosenAgent, *, text: str) -> Output:
+def send_message(agent: ChosenAgent, *, text: str) -> Output:
     """Send an agent a message; its next heartbeat starts at once. TEXT - is standard input."""
     if text == "-":
         text = sys.stdin.read()

@@ -44,7 +44,7 @@ def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     )
 
 
-def _held_at(item: Any) -> datetime:
+def _buffered_at(item: Any) -> datetime:
     moment: datetime = item.created_at if isinstance(item, BufferItem) else item.held_at
     return moment
 
@@ -56,7 +56,7 @@ ITEM = (
     OutputColumn("expires_at", "expires", cell=ago),
     OutputColumn("source", "source", cell=lambda source: cut(source, 30)),
     OutputColumn("content", "item", cell=cut),
-    OutputColumn("held_at", value=_held_at),
+    OutputColumn("held_at", value=_buffered_at),
 )
 
 

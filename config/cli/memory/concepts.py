@@ -64,11 +64,11 @@ def place_concept(agent: ChosenAgent, *, concept: str, parent: str | None) -> Ou
 
 
 @in_agent_transaction
-def merge_into(agent: ChosenAgent, *, kept: str, gone: str) -> Output:
+def merge_into(agent: ChosenAgent, *, remaining: str, gone: str) -> Output:
     """Merge the concept GONE into KEPT: its memories, edges and narrower concepts."""
-    merge_concepts(agent_id=agent.id, kept=kept, gone=gone)
-    _note(agent, f"merged the concept {gone!r} into {kept!r}")
-    return Output({"agent": agent.name, "kept": kept, "gone": gone}, people="Merged.")
+    merge_concepts(agent_id=agent.id, kept=remaining, gone=gone)
+    _note(agent, f"merged the concept {gone!r} into {remaining!r}")
+    return Output({"agent": agent.name, "kept": remaining, "gone": gone}, people="Merged.")
 
 
 def _show_cases(agent: ChosenAgent, name: str, limit: int) -> Output:

@@ -1,4 +1,4 @@
-"""Answer questions to the knowledge graph: causes, evidence, connections, paths, contradictions."""
+"""Answer questions to the knowledge graph, and relate its nodes by hand."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from typing import Any
 
 from rich.markup import escape
 
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.memories.services.graph.relations import relate, unrelate
 from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
@@ -18,7 +21,7 @@ from arbor.memory.traversal import MAX_HOPS, MAX_NODES, Answer, Found, Tie
 from config.cli.kit import ExitCode, Output
 from config.cli.lookup import find_node
 from config.cli.output import cut, short, table
-from config.cli.tenancy import ChosenAgent, in_agent_transaction
+from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 
 @in_agent_transaction
@@ -159,3 +162,48 @@ def tie_text(tie: Tie) -> str:
     return escape(
         f"{tie.source.kind} {short(tie.source.id)} {relation} {tie.target.kind} {short(tie.target.id)}"
     )
+
+
+@in_agent_transaction
+def relate_nodes(
+    agent: ChosenAgent, *, source: str, relation: str, target: str, weight: float, note: str
+) -> Output:
+    """Relate two nodes; each is ID, KIND:ID or concept:NAME."""
+    tie = relate(
+        agent_id=agent.id,
+        source=find_node(agent, source),
+        target=find_node(agent, target),
+        relation=Relation(relation),
+        weight=weight,
+        note=note,
+        origin=actor(),
+    )
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor(),
+        agent_id=agent.id,
+        message=f"related two things of {agent.name}: {tie_text(tie)}",
+        detail=tie_value(tie),
+    )
+    return Output({"agent": agent.name, **tie_value(tie)}, people=f"{tie_text(tie)}.")
+
+
+@in_agent_transaction
+def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: str | None) -> Output:
+    """Remove the relations from one node to another, in that direction."""
+    ends = (find_node(agent, source), find_node(agent, target))
+    taken = unrelate(
+        agent_id=agent.id,
+        source=ends[0],
+        target=ends[1],
+        relation=Relation(relation) if relation else None,
+    )
+    if taken:
+        record(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor(),
+            agent_id=agent.id,
+            message=f"took back {taken} relations of {agent.name}",
+            detail={"source": str(ends[0].id), "target": str(ends[1].id), "relation": relation or "any"},
+        )
+    return Output({"agent": agent.name, "taken_back": taken}, people=f"Taken back: {taken}.")

@@ -8,19 +8,22 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from apps.memories.services.store.ingest import OnProgress, ingest
+from apps.memories.services.store.ingest import Ingested, OnProgress, ingest
 from apps.memories.services.store.teaching import teach_agent
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit import ExitCode, Output
-from config.cli.memory.views import render_ingested
-from config.cli.output import console
+from config.cli.output import console, table
 from config.cli.tenancy import ChosenAgent, actor, with_agent
 
 #: Where a memory comes from that a person gave.
 SOURCE = "operator"
+#: Unreadable lines that are shown.
+_BAD_SHOWN = 20
 
 
 @with_agent
@@ -92,3 +95,20 @@ def remember(
     until = f" until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else ""
     people = f"{agent.name} will remember it{until}." if stored.stored else f"{agent.name} knew that already."
     return Output(value, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
+
+
+def render_ingested(read: Ingested, *, file: str, agent: str) -> RenderableType:
+    """Return the result of an ingestion, for a terminal."""
+    if not read.turns and not read.bad:
+        return f"{escape(file)} has no turns ({read.format})."
+    sessions = "1 session" if read.sessions == 1 else f"{read.sessions:,} sessions"
+    new = f"[green]{read.stored:,} new[/green]" if read.stored else "nothing new"
+    known = f", {read.duplicates:,} remembered already" if read.duplicates else ""
+    head = f"{escape(agent)} read {escape(file)} ({read.format}, {sessions}): {new}{known}."
+    if not read.bad:
+        return head
+    shown = read.bad_lines[:_BAD_SHOWN]
+    rest = f", the first {len(shown)}" if read.bad > len(shown) else ""
+    lines = "line" if read.bad == 1 else "lines"
+    title = f"\n[yellow]{read.bad:,} {lines} could not be read[/yellow]{rest}:"
+    return Group(head, title, table(("line", "reason"), ((line.number, line.reason) for line in shown)))

@@ -1,4 +1,4 @@
-"""Move agents to another embedding model, online."""
+"""Show the health of maintenance, and move agents to another embedding model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.console import Group
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -20,11 +21,61 @@ from rich.progress import (
 from apps.memories.services.embedding.minds import checked, installation_model
 from apps.memories.services.embedding.model_switch import ModelSwitch
 from apps.memories.services.embedding.reembed import Move, OnProgress, Reembedding, find_moves
+from apps.memories.services.jobs.health import read_health
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
-from config.cli.kit import Output
+from arbor.memory.health import State
+from config.cli.kit import ExitCode, Output
 from config.cli.output import console, table
 from config.cli.tenancy import ChosenAgent, actor, with_optional_agent
+
+
+def show_health() -> Output:
+    """Show the state of maintenance over all tenants: its backlogs and each job's last run."""
+    found = read_health()
+    figures: Any = table(
+        ("", "figure", "count", "judged", "limit"),
+        (
+            (
+                figure.state,
+                figure.metric.replace("_", " "),
+                f"{figure.count:,}",
+                f"{figure.judged:g}",
+                figure.limit,
+            )
+            for figure in found.figures
+        ),
+    )
+    jobs: Any = table(
+        ("", "job", "every", "last ended", "took", "done", "failed", "error"),
+        (
+            (
+                job.state,
+                job.name,
+                f"{job.period_s:g} s",
+                f"{job.ended_ago_s:.0f} s ago",
+                f"{job.seconds:.2f} s",
+                job.done,
+                job.failed,
+                job.error,
+            )
+            for job in found.jobs
+        ),
+    )
+    findings = [
+        f"[bold]{state}[/bold]: {escape(what)}\n  → {escape(remedy)}"
+        for state, what, remedy in found.findings
+    ]
+    nothing = "[dim]No job has run yet: is a worker running?[/dim]"
+    people = Group(
+        *(findings or ["[green]Maintenance keeps up.[/green]"]),
+        "",
+        figures,
+        "",
+        jobs if found.jobs else nothing,
+    )
+    code = ExitCode.FAILED if found.state is State.CRITICAL else ExitCode.DONE
+    return Output(found.as_json(), people=people, code=code)
 
 
 @with_optional_agent
@@ -45,8 +96,8 @@ def reembed(
         agent_id=agent.id if agent else None,
     )
     with _bar() as progress:
-        taken = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
-    return Output(_value(model, moves, taken), people=_for_people(model, moves, taken))
+        switches = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
+    return Output(_value(model, moves, switches), people=_for_people(model, moves, switches))
 
 
 def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:
@@ -56,7 +107,7 @@ def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:
     return checked(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
 
 
-def _value(model: EmbeddingModel, moves: list[Move], taken: list[ModelSwitch]) -> dict[str, Any]:
+def _value(model: EmbeddingModel, moves: list[Move], switches: list[ModelSwitch]) -> dict[str, Any]:
     return {
         "model": model.name,
         "dimension": model.dimension,
@@ -70,13 +121,13 @@ def _value(model: EmbeddingModel, moves: list[Move], taken: list[ModelSwitch]) -
                 "left_to_backlog": takeover.left,
                 "takeover_s": round(takeover.seconds, 3),
             }
-            for move, takeover in zip(moves, taken, strict=True)
+            for move, takeover in zip(moves, switches, strict=True)
         ],
-        "memories": sum(takeover.memories for takeover in taken),
+        "memories": sum(takeover.memories for takeover in switches),
     }
 
 
-def _for_people(model: EmbeddingModel, moves: list[Move], taken: list[ModelSwitch]) -> Any:
+def _for_people(model: EmbeddingModel, moves: list[Move], switches: list[ModelSwitch]) -> Any:
     if not moves:
         return f"Every agent's vectors are of {escape(str(model))}."
     rows = [
@@ -88,7 +139,7 @@ def _for_people(model: EmbeddingModel, moves: list[Move], taken: list[ModelSwitc
             takeover.refused,
             f"{takeover.seconds:.2f} s",
         )
-        for move, takeover in zip(moves, taken, strict=True)
+        for move, takeover in zip(moves, switches, strict=True)
     ]
     columns = ("tenant", "agent", "moved from", "memories", "cannot be read", "taken over in")
     return table(columns, rows, title=f"Moved to {escape(str(model))}")

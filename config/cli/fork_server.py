@@ -1,11 +1,12 @@
-"""The nursery's own process: `python -m config.cli.nursery DESCRIPTOR`, started by the supervisor and by nobody else.
+"""Run the fork server: `python -m config.cli.fork_server DESCRIPTOR`, started by the supervisor and by nobody else.
 
 It loads libraries and Arbor's framework-free half, but no settings and no Django application: each part reads its own
-settings in its own environment after the fork. It holds no connection and no thread.
+settings in its own environment after the fork. It opens no connection and starts no thread.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib
 import json
@@ -14,12 +15,12 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from config.cli.main import main
+from config.supervisor.fork_server import LONGEST_MESSAGE, READY
 from config.supervisor.launch import end_with_parent
-from config.supervisor.nursery import LONGEST_MESSAGE, READY
-from config.supervisor.title import set_title
 
 #: What the parts load, whichever they are. What is missing here only makes a start slower.
 LOADED = (
@@ -33,11 +34,10 @@ LOADED = (
     "celery.concurrency.prefork",
     "celery.concurrency.thread",
     "celery.worker.consumer",
-    "config.cli.scheduler",
+    "config.cli.celery_process",
     "config.cli.commands.processes",
     "config.cli.flower",
     "config.cli.web",
-    "config.cli.worker",
     "django.core.handlers.wsgi",
     "django.core.management",
     "django.core.serializers",
@@ -73,7 +73,7 @@ def serve(line: socket.socket) -> dict[str, Any]:
                 os.write(writing, str(child).encode())
                 os._exit(0)
             _become_the_supervisors(request)
-            _take_output(descriptors[0])
+            _redirect_output(descriptors[0])
             line.close()
             for descriptor in (reading, writing):
                 os.close(descriptor)
@@ -98,7 +98,7 @@ def _become_the_supervisors(request: dict[str, Any]) -> None:
     os.setsid()
 
 
-def _take_output(descriptor: int) -> None:
+def _redirect_output(descriptor: int) -> None:
     for standard in (sys.stdout.fileno(), sys.stderr.fileno()):
         os.dup2(descriptor, standard)
     os.close(descriptor)
@@ -132,3 +132,21 @@ def run(descriptor: int) -> None:
 
 if __name__ == "__main__":
     run(int(sys.argv[1]))
+
+
+#: linux/prctl.h: the name `top` shows, at most 15 characters.
+_PR_SET_NAME = 15
+#: Places in /proc/self/stat, counted after the name in parentheses: where this process's arguments lie in its memory.
+_ARGUMENTS_START, _ARGUMENTS_END = 45, 46
+
+
+def set_title(name: str, arguments: str) -> None:
+    """Show `name` in `top` and `arguments` in `ps`, as far as the room of the present arguments goes."""
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+    fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_END])
+    room = end - start
+    if start and room > 1:
+        ctypes.memmove(start, arguments.encode()[: room - 1].ljust(room, b"\0"), room)

@@ -1,16 +1,90 @@
-"""One supervised part as it lives: its process, its output, and where it stands."""
+"""One part of the installation: its declaration, its process, and the rule for starting it again."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from config.supervisor.launch import Child, spawn
-from config.supervisor.nursery import Nursery
-from config.supervisor.part import Part, Status
+from config.supervisor.fork_server import ForkServer
+from config.supervisor.launch import Child, Launch, spawn
+
+#: A part that ran this long was well; if it ends now, that is a new story.
+STABLE_AFTER_S = 30.0
+FIRST_DELAY_S = 0.5
+LONGEST_DELAY_S = 30.0
+#: From this number of quick ends in a row on, the status says so.
+CRASH_LOOP_AFTER = 5
+
+
+class Status(StrEnum):
+    """Where a part stands."""
+
+    #: Not started: something it needs is not ready.
+    WAITING = "waiting"
+    #: Its process runs but does not answer yet.
+    STARTING = "starting"
+    #: It answers.
+    READY = "ready"
+    #: A step that ended well.
+    DONE = "done"
+    #: It ended and will be started again in a moment.
+    BACKOFF = "backoff"
+    #: It ended again and again; it is still tried, at the longest delay.
+    CRASH_LOOP = "crash loop"
+    #: Without it nothing can go on, and it failed.
+    FAILED = "failed"
+    #: Ended because we wanted it.
+    STOPPED = "stopped"
+
+
+def _nothing() -> None:
+    """Do nothing: the part needs no such step."""
+
+
+def _at_once() -> bool:
+    """Count as ready as soon as the process runs."""
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManagedProcess:
+    """One process of the installation, and how to tell how it is."""
+
+    name: str
+    #: Called for every start, so that a change of circumstances is met.
+    launch: Callable[[], Launch]
+    #: Names of the parts that must be ready (or done) before this one starts for the first time.
+    needs: tuple[str, ...] = ()
+    #: Done before every start; raises an ArborError when it cannot be.
+    prepare: Callable[[], None] = _nothing
+    #: Asked often while it starts; must answer within a fraction of a second.
+    ready: Callable[[], bool] = _at_once
+    #: Done each time it has become ready.
+    after_ready: Callable[[], None] = _nothing
+    #: A step: it ends by itself, and others wait until it has ended well.
+    once: bool = False
+    #: Everything ends when it cannot be started at all.
+    essential: bool = False
+    #: After this it is said that it is late.
+    ready_within_s: float = 60.0
+    #: How long its end is awaited before it is killed.
+    stop_within_s: float = 5.0
+    #: Lines of its output that tell nothing to a reader.
+    noise: re.Pattern[str] | None = None
+
+
+def restart_delay_s(quick_ends: int) -> float:
+    """Return how long to wait after a number of quick ends in a row: 0.5 s, doubled each time, at most 30 s."""
+    if quick_ends <= 0:
+        return FIRST_DELAY_S
+    return float(min(FIRST_DELAY_S * 2.0 ** min(quick_ends - 1, 16), LONGEST_DELAY_S))
+
 
 #: A line longer than this is cut into pieces.
 LONGEST_LINE = 16_384
@@ -20,7 +94,7 @@ _READ_SIZE = 65_536
 class Unit:
     """A part and its present process, if it has one. Decides nothing: the supervisor does."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: ManagedProcess) -> None:
         self.part = part
         self.status = Status.WAITING
         self.started_at = 0.0
@@ -45,8 +119,8 @@ class Unit:
         """The process id, while there is one."""
         return None if self._process is None else self._process.pid
 
-    def start(self, now: float, nursery: Nursery | None = None) -> None:
-        """Start its process, which must not be running: in the nursery if that can be, else from nothing."""
+    def start(self, now: float, fork_server: ForkServer | None = None) -> None:
+        """Start its process, which must not be running: in the fork server if that can be, else from nothing."""
         self.last_line = ""
         self._rest = b""
         reading, writing = os.pipe()
@@ -54,7 +128,7 @@ class Unit:
         try:
             launch = self.part.launch()
             self._stop_signal = launch.stop_signal
-            forked = None if nursery is None else nursery.spawn(launch, output=writing)
+            forked = None if fork_server is None else fork_server.spawn(launch, output=writing)
             self._process = forked or spawn(launch, output=writing)
         except OSError:
             os.close(reading)

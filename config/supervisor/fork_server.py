@@ -26,7 +26,7 @@ READY = b"ready"
 
 @dataclass(frozen=True, kw_only=True)
 class Adopted:
-    """A process that the nursery forked and that is now our child."""
+    """A process that the fork server forked and that is now our child."""
 
     pid: int
 
@@ -35,11 +35,11 @@ class Adopted:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-class Nursery:
-    """Our end of the line to the nursery, itself a part like any other."""
+class ForkServer:
+    """Our end of the line to the fork server, itself a part like any other."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
-        """Take note of the environment the nursery is started with; parts get what they have beyond it."""
+        """Take note of the environment the fork server is started with; parts get what they have beyond it."""
         self._env = dict(env)
         self._ours: socket.socket | None = None
         self._theirs: socket.socket | None = None
@@ -55,14 +55,14 @@ class Nursery:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
     def prepare(self) -> None:
-        """Lay a new line: a nursery that ended has taken its end with it."""
+        """Lay a new line: a fork server that ended has taken its end with it."""
         self.close()
         self._ours, self._theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._ours.settimeout(_ANSWER_WITHIN_S)
 
     @property
     def line(self) -> int:
-        """The descriptor that the nursery's process inherits."""
+        """The descriptor that the fork server's process inherits."""
         assert self._theirs is not None
         return self._theirs.fileno()
 
@@ -79,7 +79,7 @@ class Nursery:
         return self._ready
 
     def spawn(self, launch: Launch, *, output: int) -> Child | None:
-        """Fork the part's process; None when the nursery cannot, and the process must be started from nothing."""
+        """Fork the part's process; None when the fork server cannot, and the process must be started from nothing."""
         if not launch.arbor or not self._ready or self._ours is None:
             return None
         request = {
@@ -101,7 +101,7 @@ class Nursery:
             return None
 
     def close(self) -> None:
-        """Give the line up; a nursery that hears nothing any more ends."""
+        """Give the line up; a fork server that hears nothing any more ends."""
         for end in (self._ours, self._theirs):
             if end is not None:
                 end.close()

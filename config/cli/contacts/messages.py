@@ -1,17 +1,75 @@
-"""List, retry and cancel agents' outgoing messages."""
+"""Read and answer agents' messages; list, retry and cancel the outgoing ones."""
 
 from __future__ import annotations
+
+from rich.markup import escape
 
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import shown_target
 from apps.contacts.services.figures import installation_figures, outbox_figures
+from apps.contacts.services.inbox import count_unread, inbox, mark_read
 from apps.contacts.services.outbox import cancel_message, retry_message
+from apps.fleet.contact import answer_message
 from apps.tenants.scope import tenant_transaction
 from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output
 from config.cli.lookup import find_in_tenant, tenant_of_row
 from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, tenant_or_all, with_optional_agent
+
+LETTER = (
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("at", "when", value=lambda message: message.created_at, cell=ago),
+    OutputColumn("agent", "agent", value=lambda message: message.agent.name),
+    OutputColumn("tenant", "tenant", value=lambda message: message.tenant.slug),
+    OutputColumn("read_at", "read", cell=lambda read_at: "" if read_at else "new"),
+    OutputColumn(head="subject", value=lambda message: cut(message.subject or message.content)),
+    OutputColumn("subject"),
+    OutputColumn("content"),
+    OutputColumn("heartbeat", value=lambda message: message.heartbeat_id),
+)
+
+
+@with_optional_agent
+def list_inbox(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_slug: str | None) -> Output:
+    """List the messages from agents, the latest first."""
+    with tenant_or_all(tenant_slug, reason="list of the inbox") as tenant:
+        messages = inbox(agent_id=agent.id if agent else None, unread=unread)
+        found = list(messages.select_related("agent", "tenant")[:limit])
+        waiting = count_unread()
+    return listing(
+        "messages",
+        found,
+        of_tenants(LETTER, one=tenant is not None),
+        about={"unread": waiting},
+        empty="Nothing here. Agents write when something is worth your attention.",
+        title=f"{waiting} unread" if waiting else None,
+    )
+
+
+def read(message_id: str, tenant_slug: str | None) -> Output:
+    """Show a message and mark it as read."""
+    with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
+        message = mark_read(message_id=find_in_tenant(OutboxMessage, message_id))
+        line = facts(message, LETTER)
+    said = (
+        f"[bold]{escape(message.subject)}[/bold]\n"
+        f"[dim]{escape(message.agent.name)}, {message.created_at:%Y-%m-%d %H:%M} UTC[/dim]\n\n{escape(message.content)}"
+    )
+    return Output(line, people=said)
+
+
+def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:
+    """Answer a message: its agent reads the answer at its next heartbeat, which starts at once."""
+    with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
+        found = find_in_tenant(OutboxMessage, message_id)
+        percept = answer_message(message_id=found, text=text, actor=actor())
+        name = percept.agent.name
+    return Output(
+        {"message": found, "percept": percept.id, "agent": name},
+        people=f"[bold]{escape(name)}[/bold] hears it at its next heartbeat.",
+    )
+
 
 MESSAGE = (
     OutputColumn("id", "id", cell=short),
@@ -31,7 +89,7 @@ MESSAGE = (
 
 
 @with_optional_agent
-def list_messages(
+def list_outbox(
     agent: ChosenAgent | None, *, status: str | None, limit: int, tenant_slug: str | None
 ) -> Output:
     """List outgoing messages and their delivery, the latest first."""

@@ -1,10 +1,11 @@
-"""Check, rehearse and draw the pipeline of heartbeats."""
+"""Inspect the pipeline of heartbeats; list and retry failed maintenance calls."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,17 @@ from rich.markup import escape
 from apps.agents.models import Agent
 from apps.console.pictures.pipeline import draw_pipeline
 from apps.console.pictures.pipeline_svg import svg_of
+from apps.heartbeats.services.failed_maintenance_calls import failed_errands, retry_failed_maintenance_calls
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.dry_run import DryRun, Script, rehearse
 from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
+from config.cli.columns import OutputColumn, listing
 from config.cli.kit import ExitCode, Output
 from config.cli.output import note
-from config.cli.tenancy import choose_agent
+from config.cli.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
 
 #: A file of replies is read whole.
 _MAX_BYTES = 1_000_000
@@ -44,7 +47,7 @@ def validate(which: str, tenant_slug: str | None) -> Output:
     )
 
 
-def rehearse_graph(
+def dry_run_graph(
     which: str,
     mode: str,
     reply_file: Path | None,
@@ -63,16 +66,16 @@ def rehearse_graph(
         context={"mode": mode, **{name: _value(text) for name, text in _pairs("--set", assigned)}},
         replies=_replies(reply_file) if reply_file else (),
     )
-    rehearsal = rehearse(graph, script)
-    code = ExitCode.DONE if rehearsal.exit else ExitCode.FAILED
-    return Output(_as_json(rehearsal), people=_for_people(rehearsal), code=code)
+    dry_run = rehearse(graph, script)
+    code = ExitCode.DONE if dry_run.exit else ExitCode.FAILED
+    return Output(_as_json(dry_run), people=_for_people(dry_run), code=code)
 
 
 def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool) -> Output | None:
     """Draw a graph as SVG: into a file, or to standard output."""
     text = _text(which, tenant_slug)
     graph = load_graph(text, handlers=HANDLERS)
-    picture = draw_pipeline(text, passed={}, walk=(), ended="")
+    picture = draw_pipeline(text, passed={}, path=(), ended="")
     assert picture is not None, "a graph that was loaded can be drawn"
     svg = svg_of(picture, title=f"pipeline {graph.name}")
     drawn = {"file": str(output) if output else None, "width": picture.width, "height": picture.height}
@@ -161,27 +164,49 @@ def _outcomes(value: str) -> list[Outcome]:
     return [Outcome(name) for name in names]
 
 
-def _as_json(rehearsal: DryRun) -> dict[str, Any]:
+def _as_json(dry_run: DryRun) -> dict[str, Any]:
     return {
         "path": [
             {"node": step.node, "handler": step.handler, "outcome": step.outcome, "notes": list(step.notes)}
-            for step in rehearsal.passed
+            for step in dry_run.passed
         ],
-        "outcome": rehearsal.outcome,
-        "exit": rehearsal.exit,
-        "fault": rehearsal.fault,
-        "not_passed": list(rehearsal.unvisited),
+        "outcome": dry_run.outcome,
+        "exit": dry_run.exit,
+        "fault": dry_run.fault,
+        "not_passed": list(dry_run.unvisited),
     }
 
 
-def _for_people(rehearsal: DryRun) -> str:
+def _for_people(dry_run: DryRun) -> str:
     lines = []
-    for place, step in enumerate(rehearsal.passed, start=1):
+    for place, step in enumerate(dry_run.passed, start=1):
         colour = {"success": "green", "partial": "yellow"}.get(step.outcome, "red")
         lines.append(f"{place:>3}  {escape(step.node):<18} [{colour}]{step.outcome}[/{colour}]")
         lines += [f"       [dim]{escape(line)}[/dim]" for line in step.notes]
-    end = f"exit {rehearsal.exit}: {rehearsal.outcome}" if rehearsal.exit else rehearsal.fault
+    end = f"exit {dry_run.exit}: {dry_run.outcome}" if dry_run.exit else dry_run.fault
     lines.append(f"     {escape(end)}")
-    if rehearsal.unvisited:
-        lines.append(f"     [dim]not passed: {escape(', '.join(rehearsal.unvisited))}[/dim]")
+    if dry_run.unvisited:
+        lines.append(f"     [dim]not passed: {escape(', '.join(dry_run.unvisited))}[/dim]")
     return "\n".join(lines)
+
+
+CALL = (
+    OutputColumn("ended_at", "failed", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
+    *(OutputColumn(key, key) for key in ("agent", "purpose", "about", "model", "reason")),
+    OutputColumn("id"),
+)
+
+
+@with_optional_agent
+def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: str | None) -> Output:
+    """List and retry failed maintenance calls."""
+    agent_id = agent.id if agent else None
+    with tenant_transaction(choose_tenant(tenant_slug).id):
+        failed = failed_errands(agent_id=agent_id)
+        retried = retry_failed_maintenance_calls(actor=actor(), agent_id=agent_id) if retry else 0
+    output = listing(
+        "failed", failed, CALL, about={"retried": retried}, empty="No call of maintenance has failed."
+    )
+    if failed and retry:
+        return replace(output, people=f"{retried} failed calls are retried within minutes.")
+    return output
