@@ -10,8 +10,6 @@ from typing import Any
 from rich.console import Console
 
 from apps.agents.models import Agent
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus
 from apps.heartbeats.services.cycles import give_cycle, run_ticks
 from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
@@ -24,7 +22,7 @@ from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
 from config.cli.kit import ExitCode, Output
 from config.cli.output import console, note
-from config.cli.tenancy import ChosenAgent, actor, with_agent
+from config.cli.tenancy import ChosenAgent, actor, audit_act, with_agent
 
 #: How often a heartbeat that the fleet runs is looked at.
 _LOOK_EVERY_S = 0.1
@@ -67,12 +65,7 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
 
 def _audit_request(agent: ChosenAgent) -> None:
     with tenant_transaction(agent.tenant_id):
-        record(
-            action=AuditAction.OPERATOR_ACT,
-            actor=actor(),
-            agent_id=agent.id,
-            message="asked for a heartbeat now",
-        )
+        audit_act(agent, "asked for a heartbeat now")
 
 
 def _model_of(agent: ChosenAgent) -> str:

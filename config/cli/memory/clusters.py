@@ -5,8 +5,6 @@ from __future__ import annotations
 from rich.console import Group
 from rich.markup import escape
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.memories.models import Cluster
 from apps.memories.services.clusters.clusters import (
     assign_memory_to_clusters,
@@ -23,7 +21,7 @@ from config.cli.kit import Output
 from config.cli.lookup import find_cluster, find_memories
 from config.cli.memory.recall import cluster_line
 from config.cli.output import cut, short
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+from config.cli.tenancy import ChosenAgent, audit_act, in_agent_transaction, with_agent
 
 
 def _keywords(cluster: Cluster) -> list[str]:
@@ -115,7 +113,7 @@ def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
     """Name a theme. A named theme stays while it has a memory."""
     cluster_id = find_cluster(agent, reference)
     name_cluster(cluster_id=cluster_id, name=name)
-    _note(agent, f"named the theme {cluster_id} {name!r}")
+    audit_act(agent, f"named the theme {cluster_id} {name!r}")
     return Output({"agent": agent.name, "theme": cluster_id, "name": name}, people="Named.")
 
 
@@ -138,7 +136,3 @@ def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
         "themes": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
     }
     return Output(value, people=f"It is in {len(clusters)} themes.")
-
-
-def _note(agent: ChosenAgent, message: str) -> None:
-    record(action=AuditAction.OPERATOR_ACT, actor=actor(), agent_id=agent.id, message=message)

@@ -8,8 +8,6 @@ from uuid import UUID
 
 import click
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.memories.models import Memory
 from apps.memories.services.store.create import Creation, create_memories
 from apps.memories.services.store.practice import record_outcome
@@ -29,7 +27,7 @@ from arbor.memory.trust import Source
 from arbor.memory.values import MemoryType
 from config.cli.kit import Output
 from config.cli.lookup import find_id, find_memories
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
 
 #: Where a memory comes from that a person gave.
 SOURCE = "operator"
@@ -145,13 +143,7 @@ def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None)
         raise click.UsageError("say how it worked out: --success or --failure")
     found = find_id(agent, Memory, memory_id)
     practised = record_outcome(agent_id=agent.id, memory_id=found, success=success)
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor(),
-        agent_id=agent.id,
-        message=f"told {agent.name} how a procedure worked out",
-        detail={"memory_id": str(found), "success": success},
-    )
+    audit_act(agent, f"told {agent.name} how a procedure worked out", memory_id=found, success=success)
     value = {
         "agent": agent.name,
         "id": found,
@@ -171,12 +163,13 @@ def add_another_source(
     says = Source(kind=kind, reference=reference, trust=trust)
     found = find_id(agent, Memory, memory_id)
     trusted = add_source(agent_id=agent.id, memory_id=found, source=says)
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor(),
-        agent_id=agent.id,
-        message=f"noted another source of what {agent.name} knows",
-        detail={"memory_id": str(found), "kind": kind, "reference": reference, "trust": trust},
+    audit_act(
+        agent,
+        f"noted another source of what {agent.name} knows",
+        memory_id=found,
+        kind=kind,
+        reference=reference,
+        trust=trust,
     )
     value = {"agent": agent.name, "id": found, "trust": round(trusted, 4)}
     return Output(value, people=f"It is trusted by {trusted:.2f} now.")

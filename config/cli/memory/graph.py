@@ -6,8 +6,6 @@ from typing import Any
 
 from rich.markup import escape
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.memories.services.graph.relations import relate, unrelate
 from apps.memories.services.graph.traversal import (
     find_causes,
@@ -21,7 +19,7 @@ from arbor.memory.traversal import MAX_HOPS, MAX_NODES, Answer, Found, Tie
 from config.cli.kit import ExitCode, Output
 from config.cli.lookup import find_node
 from config.cli.output import cut, short, table
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction
 
 
 @in_agent_transaction
@@ -178,13 +176,7 @@ def relate_nodes(
         note=note,
         origin=actor(),
     )
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor(),
-        agent_id=agent.id,
-        message=f"related two things of {agent.name}: {tie_text(tie)}",
-        detail=tie_value(tie),
-    )
+    audit_act(agent, f"related two things of {agent.name}: {tie_text(tie)}", **tie_value(tie))
     return Output({"agent": agent.name, **tie_value(tie)}, people=f"{tie_text(tie)}.")
 
 
@@ -199,11 +191,11 @@ def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: st
         relation=Relation(relation) if relation else None,
     )
     if taken:
-        record(
-            action=AuditAction.OPERATOR_ACT,
-            actor=actor(),
-            agent_id=agent.id,
-            message=f"took back {taken} relations of {agent.name}",
-            detail={"source": str(ends[0].id), "target": str(ends[1].id), "relation": relation or "any"},
+        audit_act(
+            agent,
+            f"took back {taken} relations of {agent.name}",
+            source=ends[0].id,
+            target=ends[1].id,
+            relation=relation or "any",
         )
     return Output({"agent": agent.name, "taken_back": taken}, people=f"Taken back: {taken}.")

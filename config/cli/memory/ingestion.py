@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from apps.memories.services.store.ingest import Ingested, OnProgress, ingest
+from apps.memories.services.store.ingest import Ingested, ingest
 from apps.memories.services.store.teaching import teach_agent
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit import ExitCode, Output
-from config.cli.output import console, table
+from config.cli.output import progress_bar, table
 from config.cli.tenancy import ChosenAgent, actor, with_agent
 
 #: Where a memory comes from that a person gave.
@@ -29,7 +26,7 @@ _BAD_SHOWN = 20
 @with_agent
 def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str | None) -> Output:
     """Add a conversation from a file to an agent's memory. Run again, it adds only what is new."""
-    with _bar(file.name) as progress:
+    with progress_bar(file.name, "lines") as progress:
         read = ingest(
             tenant_id=agent.tenant_id,
             agent_id=agent.id,
@@ -53,22 +50,6 @@ def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str
     people = render_ingested(read, file=file.name, agent=agent.name)
     unreadable = bool(read.bad) and not read.turns
     return Output(value, people=people, code=ExitCode.FAILED if unreadable else ExitCode.DONE)
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[OnProgress]:
-    """Show a progress bar on a terminal's standard error; elsewhere nothing."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("lines"),
-        TimeRemainingColumn(),
-    )
-    bar = Progress(*columns, console=console(err=True), transient=True, disable=not sys.stderr.isatty())
-    with bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @with_agent

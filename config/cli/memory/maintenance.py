@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Group
 from rich.markup import escape
 from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
     Task,
     TextColumn,
-    TimeRemainingColumn,
 )
 
 from apps.memories.services.embedding.minds import checked, installation_model
 from apps.memories.services.embedding.model_switch import ModelSwitch
-from apps.memories.services.embedding.reembed import Move, OnProgress, Reembedding, find_moves
+from apps.memories.services.embedding.reembed import Move, Reembedding, find_moves
 from apps.memories.services.jobs.health import read_health
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.health import State
 from config.cli.kit import ExitCode, Output
-from config.cli.output import console, table
+from config.cli.output import progress_bar, table
 from config.cli.tenancy import ChosenAgent, actor, with_optional_agent
 
 
@@ -95,7 +88,7 @@ def reembed(
         tenant_id=tenant_by_slug(tenant_slug).id if tenant_slug else None,
         agent_id=agent.id if agent else None,
     )
-    with _bar() as progress:
+    with progress_bar("embedding", "memories", _Rate()) as progress:
         switches = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
     return Output(_value(model, moves, switches), people=_for_people(model, moves, switches))
 
@@ -154,20 +147,3 @@ class _Rate(TextColumn):
     def render(self, task: Task) -> Any:
         """Return the rate, once there is one."""
         return "" if not task.speed else f"{task.speed:,.0f}/s"
-
-
-@contextmanager
-def _bar() -> Iterator[OnProgress]:
-    """Show a progress bar on a terminal's standard error; elsewhere nothing."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("memories"),
-        _Rate(),
-        TimeRemainingColumn(),
-    )
-    bar = Progress(*columns, console=console(err=True), transient=True, disable=not sys.stderr.isatty())
-    with bar:
-        task = bar.add_task("embedding", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
