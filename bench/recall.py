@@ -27,10 +27,9 @@ from bench import minds
 from bench.brute import LIMIT, share_exact
 from bench.clients import run_clients
 from bench.database import fetch_value, superuser
-from bench.figures import quantile
+from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import Inhabitant, populate
-from bench.progress import say
 
 #: Answers computed a second time from all rows.
 _CHECKED = 40

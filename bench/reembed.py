@@ -18,10 +18,9 @@ from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from bench import minds
 from bench.database import superuser
-from bench.figures import quantile
+from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import Inhabitant, populate
-from bench.progress import say
 
 _QUERIES = 100
 

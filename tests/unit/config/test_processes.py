@@ -63,7 +63,7 @@ def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(celery_process, "load_app", lambda: SimpleNamespace(Worker=make))
     monkeypatch.setattr(celery_process, "refuse_unsafe_role", lambda: None)
     for name in ("worker_ready", "worker_process_init"):
-        monkeypatch.setattr(worker, name, SimpleNamespace(connect=lambda *_, **__: None))
+        monkeypatch.setattr(celery_process, name, SimpleNamespace(connect=lambda *_, **__: None))
     assert run("worker", "-q", "llm, outbox", "--pool", "threads", "-c", "3", "--name", "models") == 0
     (options,) = made
     assert (options["queues"], options["concurrency"]) == (["llm", "outbox"], 3)
