@@ -22,6 +22,10 @@ from config.cli.main import main
 from config.supervisor.fork_server import LONGEST_MESSAGE, READY
 from config.supervisor.launch import end_with_parent
 
+#: linux/prctl.h: the name `top` shows, at most 15 characters.
+_PR_SET_NAME = 15
+#: Places in /proc/self/stat, counted after the name in parentheses: where this process's arguments lie in its memory.
+_ARGUMENTS_START, _ARGUMENTS_END = 45, 46
 #: What the parts load, whichever they are. What is missing here only makes a start slower.
 LOADED = (
     "arbor.adapters.connect",
@@ -130,16 +134,6 @@ def run(descriptor: int) -> None:
     become(serve(line))
 
 
-if __name__ == "__main__":
-    run(int(sys.argv[1]))
-
-
-#: linux/prctl.h: the name `top` shows, at most 15 characters.
-_PR_SET_NAME = 15
-#: Places in /proc/self/stat, counted after the name in parentheses: where this process's arguments lie in its memory.
-_ARGUMENTS_START, _ARGUMENTS_END = 45, 46
-
-
 def set_title(name: str, arguments: str) -> None:
     """Show `name` in `top` and `arguments` in `ps`, as far as the room of the present arguments goes."""
     if sys.platform != "linux":
@@ -150,3 +144,7 @@ def set_title(name: str, arguments: str) -> None:
     room = end - start
     if start and room > 1:
         ctypes.memmove(start, arguments.encode()[: room - 1].ljust(room, b"\0"), room)
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[1]))

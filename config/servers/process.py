@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -15,6 +14,7 @@ import psutil
 
 from arbor.errors import ServerError
 from config.supervisor.launch import Launch, spawn
+from config.supervisor.run_folder import end_orphans
 
 #: A cold start makes the database; a start after a crash replays its log.
 READY_WITHIN_S = 60.0
@@ -119,16 +119,9 @@ class EmbeddedServer(ABC):
     def end_orphans(self) -> None:
         """End what an earlier run left working on the same files: two servers would destroy them."""
         orphans = processes_in(self.data_dir, self.program)
-        for wish in (self.launch().stop_signal, signal.SIGKILL):
-            for orphan in orphans:
-                try:
-                    orphan.send_signal(wish)
-                except psutil.NoSuchProcess:
-                    continue
-            _gone, orphans = psutil.wait_procs(orphans, timeout=STOP_WITHIN_S)
-            if not orphans:
-                return
-        raise ServerError(f"{self.title} of an earlier run does not end: process {orphans[0].pid}")
+        left = end_orphans(orphans, stop_signal=self.launch().stop_signal, within_s=STOP_WITHIN_S)
+        if left:
+            raise ServerError(f"{self.title} of an earlier run does not end: process {left[0].pid}")
 
     def __enter__(self) -> Self:
         self.start()

@@ -109,15 +109,19 @@ def find_orphans(data_dir: Path) -> list[psutil.Process]:
     return orphans
 
 
-def end_orphans(orphans: Iterable[psutil.Process]) -> None:
-    """End them: asked first, then killed."""
+def end_orphans(
+    orphans: Iterable[psutil.Process],
+    *,
+    stop_signal: signal.Signals = signal.SIGTERM,
+    within_s: float = _PATIENCE_S,
+) -> list[psutil.Process]:
+    """Ask processes to end, then kill those that have not; return those that are left."""
     left = list(orphans)
-    for wish in (signal.SIGTERM, signal.SIGKILL):
+    for wish in (stop_signal, signal.SIGKILL):
         for process in left:
-            try:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(wish)
-            except psutil.NoSuchProcess:
-                continue
-        _gone, left = psutil.wait_procs(left, timeout=_PATIENCE_S)
+        _gone, left = psutil.wait_procs(left, timeout=within_s)
         if not left:
-            return
+            break
+    return left

@@ -365,7 +365,7 @@ class TestForkServer:
         self, nursed: Callable[..., subprocess.Popen[str]]
     ) -> None:
         supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
-        said = read_until(supervisor, "part    | up")
+        said = read_until(supervisor, "part        | up")
         assert "parent True" in said
         assert "session True" in said
         os.kill(part_pid(supervisor), signal.SIGKILL)
@@ -391,7 +391,7 @@ class TestForkServer:
         self, nursed: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
     ) -> None:
         supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
-        read_until(supervisor, "part    | up")
+        read_until(supervisor, "part        | up")
         running = find_orphans(tmp_path)
         assert len(running) == 2
         supervisor.send_signal(number)
