@@ -61,7 +61,7 @@ def test_the_overview_loads_no_framework() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["goals.goals", "contacts.messages", "selves.inner_state", "selves.beliefs", "agents.policy"]
+    "command", ["goals.goals", "contacts.inbox", "selves.inner_state", "selves.beliefs", "agents.policy"]
 )
 def test_a_command_that_asks_no_model_loads_none(command: str) -> None:
     script = (
