@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,42 +16,37 @@ from bench.runner import asking, cli, measured, on_servers
 from bench.stub_model import Mode
 from bench.stub_process import stub_model
 
+DIALOGS = click.option(
+    "--data",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    required=True,
+    help="Dialogs in LoCoMo's JSON.",
+)
+
+
+def whole(name: str, default: int, *, least: int = 1, help: str = "") -> Callable[[Any], Any]:  # noqa: A002
+    """Return the option of a whole number, shown with its default."""
+    return click.option(
+        name, type=click.IntRange(min=least), default=default, show_default=True, help=help or None
+    )
+
+
+def number(name: str, default: float, *, least: float = 0, help: str = "") -> Callable[[Any], Any]:  # noqa: A002
+    """Return the option of a number, shown with its default."""
+    return click.option(
+        name, type=click.FloatRange(min=least), default=default, show_default=True, help=help or None
+    )
+
 
 @measured
-@click.option("--agents", type=click.IntRange(min=1), default=500, show_default=True)
-@click.option("--tenants", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=1),
-    default=30.0,
-    show_default=True,
-    help="Measured at least, after the warm-up, in whole rounds.",
-)
+@whole("--agents", 500)
+@whole("--tenants", 5)
+@number("--seconds", 30.0, least=1, help="Measured at least, after the warm-up, in whole rounds.")
 @click.option("--beats", type=click.IntRange(min=1), help="Measure until so many beats are done, instead.")
-@click.option(
-    "--latency-ms", type=click.FloatRange(min=0), default=0.0, show_default=True, help="Of the stub model."
-)
-@click.option(
-    "--memories",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Of each agent, at the start.",
-)
-@click.option(
-    "--warm-up",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Beats of each agent before anything is measured.",
-)
-@click.option(
-    "--lone",
-    type=click.IntRange(min=1),
-    default=50,
-    show_default=True,
-    help="Beats measured at the end, one at a time without load.",
-)
+@number("--latency-ms", 0.0, help="Of the stub model.")
+@whole("--memories", 0, least=0, help="Of each agent, at the start.")
+@whole("--warm-up", 1, help="Beats of each agent before anything is measured.")
+@whole("--lone", 50, help="Beats measured at the end, one at a time without load.")
 @click.option(
     "--not-durable",
     is_flag=True,
@@ -70,19 +66,9 @@ def heartbeats(latency_ms: float, not_durable: bool, **options: Any) -> dict[str
 
 
 @measured
-@click.option(
-    "--calls", type=click.IntRange(min=20), default=1_500, show_default=True, help="Pending at the start."
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    default=500,
-    show_default=True,
-    help="Tasks at once in the process (ARBOR_MODEL_THREADS).",
-)
-@click.option(
-    "--latency-s", type=click.FloatRange(min=0), default=5.0, show_default=True, help="Of the stub model."
-)
+@whole("--calls", 1_500, least=20, help="Pending at the start.")
+@whole("--threads", 500, help="Tasks at once in the process (ARBOR_MODEL_THREADS).")
+@number("--latency-s", 5.0, help="Of the stub model.")
 def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
     """Model calls waiting at once in one model worker process, and its memory, connections and rate."""
     with stub_model(latency_s=latency_s) as stub:
@@ -93,33 +79,13 @@ def calls(threads: int, latency_s: float, **options: Any) -> dict[str, Any]:
 
 
 @measured
-@click.option("--kills", type=click.IntRange(min=1), default=1_000, show_default=True)
-@click.option("--agents", type=click.IntRange(min=1), default=24, show_default=True)
-@click.option("--tenants", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option(
-    "--latency-ms", type=click.FloatRange(min=0), default=50.0, show_default=True, help="Of the stub model."
-)
-@click.option(
-    "--gap-s",
-    type=click.FloatRange(min=0.01),
-    default=0.8,
-    show_default=True,
-    help="Between two kills, mean.",
-)
-@click.option(
-    "--crash-every",
-    type=click.IntRange(min=0),
-    default=100,
-    show_default=True,
-    help="Kills between two crashes of the database server; 0: none.",
-)
-@click.option(
-    "--flush-every",
-    type=click.IntRange(min=0),
-    default=50,
-    show_default=True,
-    help="Kills between two losses of all that the broker has; 0: none.",
-)
+@whole("--kills", 1_000)
+@whole("--agents", 24)
+@whole("--tenants", 3)
+@number("--latency-ms", 50.0, help="Of the stub model.")
+@number("--gap-s", 0.8, least=0.01, help="Between two kills, mean.")
+@whole("--crash-every", 100, least=0, help="Kills between two crashes of the database server; 0: none.")
+@whole("--flush-every", 50, least=0, help="Kills between two losses of all that the broker has; 0: none.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Of the kills' order and moments.")
 def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
     """Lost and doubled work when processes get SIGKILL at random moments; exit code 1 if there is any."""
@@ -128,16 +94,10 @@ def kills(latency_ms: float, **options: Any) -> dict[str, Any]:
 
 
 @measured
-@click.option("--agents", type=click.IntRange(min=1), default=10, show_default=True)
-@click.option("--tenants", type=click.IntRange(min=1), default=2, show_default=True)
-@click.option("--beats", type=click.IntRange(min=1), default=200, show_default=True, help="In whole rounds.")
-@click.option(
-    "--memories",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Of each agent, at the start.",
-)
+@whole("--agents", 10)
+@whole("--tenants", 2)
+@whole("--beats", 200, help="In whole rounds.")
+@whole("--memories", 0, least=0, help="Of each agent, at the start.")
 @click.option(
     "--batch", type=click.IntRange(1, 8), default=8, show_default=True, help="Heartbeats walked together."
 )
@@ -148,23 +108,19 @@ def profile(**options: Any) -> dict[str, Any]:
 
 
 @measured
-@click.option(
-    "--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent."
-)
-@click.option("--agents", type=click.IntRange(min=1), default=100, show_default=True)
-@click.option("--queries", type=click.IntRange(min=10), default=300, show_default=True)
-@click.option(
-    "--clients", type=click.IntRange(min=1), default=16, show_default=True, help="Recalling at once."
-)
+@whole("--memories", 10_000, help="Of each agent.")
+@whole("--agents", 100)
+@whole("--queries", 300, least=10)
+@whole("--clients", 16, help="Recalling at once.")
 def recall(**options: Any) -> dict[str, Any]:
     """One recall, end to end: with the mind cache, by the index, and by the table."""
     return on_servers("bench.recall", **options)
 
 
 @measured
-@click.option("--memories", type=click.IntRange(min=1), default=20_000, show_default=True)
-@click.option("--batch", type=click.IntRange(min=1), default=500, show_default=True)
-@click.option("--agents", type=click.IntRange(min=1), default=4, show_default=True)
+@whole("--memories", 20_000)
+@whole("--batch", 500)
+@whole("--agents", 4)
 @click.option("--alone", is_flag=True, help="Facts in no session, each compared with all that are there.")
 def store(**options: Any) -> dict[str, Any]:
     """Memories stored per second, embedded and indexed, in batches."""
@@ -172,12 +128,7 @@ def store(**options: Any) -> dict[str, Any]:
 
 
 @measured
-@click.option(
-    "--data",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    required=True,
-    help="Dialogs in LoCoMo's JSON.",
-)
+@DIALOGS
 @click.option(
     "--tune", "tuned", is_flag=True, help="Also with each weight removed, halved and doubled (a minute more)."
 )
@@ -190,58 +141,45 @@ def locomo(**options: Any) -> dict[str, Any]:
 
 
 @measured
-@click.option(
-    "--data",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    required=True,
-    help="Dialogs in LoCoMo's JSON.",
-)
-@click.option(
-    "--agents",
-    type=click.IntRange(min=10),
-    default=100,
-    show_default=True,
-    help="Of the recall, with 10,000 memories each.",
-)
+@DIALOGS
+@whole("--agents", 100, least=10, help="Of the recall, with 10,000 memories each.")
 def memory(**options: Any) -> dict[str, Any]:
     """The memory engine against its bars: recall, store, neighborhoods and locomo, one after another."""
     return importlib.import_module("bench.memory").measure(**options)  # type: ignore[no-any-return]
 
 
 @measured
-@click.option("--memories", type=click.IntRange(min=1), default=10_000, show_default=True)
+@whole("--memories", 10_000)
 def neighborhoods(**options: Any) -> dict[str, Any]:
     """Neighborhoods computed per second, for one agent."""
     return on_servers("bench.neighborhoods", **options)
 
 
 @measured
-@click.option(
-    "--memories", type=click.IntRange(min=1), default=10_000, show_default=True, help="Of each agent."
-)
-@click.option("--agents", type=click.IntRange(min=1), default=10, show_default=True)
+@whole("--memories", 10_000, help="Of each agent.")
+@whole("--agents", 10)
 def reembed(**options: Any) -> dict[str, Any]:
     """Moving one agent to vectors of another length: how long, and what recall costs before, meanwhile, afterwards."""
     return on_servers("bench.reembed", **options)
 
 
 @measured
-@click.option("--agents", type=click.IntRange(min=1), default=100_000, show_default=True)
-@click.option("--tenants", type=click.IntRange(min=1), default=20, show_default=True)
+@whole("--agents", 100_000)
+@whole("--tenants", 20)
 def dispatch(**options: Any) -> dict[str, Any]:
     """The dispatcher: an idle run, and claims per second with all agents due."""
     return on_servers("bench.dispatch", **options)
 
 
 @measured
-@click.option("--rounds", type=click.IntRange(min=10), default=200, show_default=True)
+@whole("--rounds", 200, least=10)
 def runtime(**options: Any) -> dict[str, Any]:
     """The Python API: loading a full agent, storing its working memory, one tick in this process."""
     return on_servers("bench.runtime", **options)
 
 
 @measured
-@click.option("--rounds", type=click.IntRange(min=10), default=2_000, show_default=True)
+@whole("--rounds", 2_000, least=10)
 def goals(**options: Any) -> dict[str, Any]:
     """Goal prioritization of a full backlog, without a database."""
     return importlib.import_module("bench.goals").measure(**options)  # type: ignore[no-any-return]

@@ -18,10 +18,10 @@ import workers.app  # noqa: F401
 from apps.calls.services.leased_calls import execute_message
 from apps.queues import publish_batched
 from bench.database import superuser
+from bench.figures import say
 from bench.fleet import AGAIN_EVERY_S, one, start_parts
 from bench.installation import Installation, PartProcess
 from bench.population import populate
-from bench.progress import say
 from bench.stub_process import RunningStub
 
 #: Agents whose calls are copied: prompts of several templates.

@@ -10,10 +10,9 @@ import psycopg
 from apps.heartbeats.services.schedule import dispatch
 from apps.queues import captured
 from bench.database import superuser
-from bench.figures import quantile
+from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import Inhabitant, populate
-from bench.progress import say
 
 _IDLE_TICKS = 200
 

@@ -1,8 +1,10 @@
-"""Figures from samples."""
+"""Figures from samples, and the progress of a benchmark on standard error."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,3 +24,24 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+_started = time.monotonic()
+
+
+def say(line: str) -> None:
+    """Print a line of progress."""
+    print(f"{time.monotonic() - _started:7.1f} s  {line}", file=sys.stderr, flush=True)
+
+
+def times_ms(
+    work: Callable[[], object], rounds: int, *, clock: Callable[[], float] = time.perf_counter
+) -> list[float]:
+    """Return what each round took, in milliseconds; a first one, which opens connections, does not count."""
+    work()
+    taken = []
+    for _ in range(rounds):
+        started = clock()
+        work()
+        taken.append((clock() - started) * 1000)
+    return taken

@@ -9,8 +9,8 @@ from typing import Any
 import psutil
 import psycopg
 
+from bench.figures import say
 from bench.installation import Installation, PartProcess
-from bench.progress import say
 from bench.stub_process import RunningStub
 
 #: Agents are made due again this often: well under the dispatcher's period.

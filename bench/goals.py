@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +12,7 @@ from arbor.goals.ordering import Scale, weigh
 from arbor.goals.priority import PriorityWeights
 from arbor.goals.satisfaction import Experienced
 from arbor.goals.values import MAX_OPEN, GoalSource
-from bench.figures import quantile
+from bench.figures import quantile, times_ms
 
 #: Seed 003, 7.
 BAR_MS = 1.0
@@ -26,7 +25,7 @@ _EXPERIENCED = {source: Experienced(mean=0.4, goals=7) for source in GoalSource}
 def measure(*, rounds: int) -> dict[str, Any]:
     """Return what ordering a full backlog takes, in processor time, over so many rounds."""
     rows = _backlog(MAX_OPEN)
-    took = _times(lambda: _ordered(rows), rounds)
+    took = times_ms(lambda: _ordered(rows), rounds, clock=time.thread_time)
     return {
         "goals": len(rows),
         "rounds": rounds,
@@ -54,13 +53,3 @@ def _backlog(size: int) -> list[dict[str, Any]]:
         }
         for _ in range(size)
     ]
-
-
-def _times(work: Callable[[], object], rounds: int) -> list[float]:
-    work()
-    found = []
-    for _ in range(rounds):
-        started = time.thread_time()
-        work()
-        found.append((time.thread_time() - started) * 1000)
-    return found

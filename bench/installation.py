@@ -26,7 +26,7 @@ from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
 from config.supervisor.launch import Launch, spawn
-from config.supervisor.part import Part
+from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import RunFolder
 
 READY_WITHIN_S = 90.0
@@ -61,7 +61,7 @@ _NO_PROVIDERS = dict.fromkeys(
 class PartProcess:
     """One part of the installation as a process: a pool of workers, or beat."""
 
-    def __init__(self, part: Part, env: Mapping[str, str], log_path: Path) -> None:
+    def __init__(self, part: ManagedProcess, env: Mapping[str, str], log_path: Path) -> None:
         self.name = part.name
         self.log_path = log_path
         self._part = part
@@ -232,7 +232,7 @@ class Installation:
             web_port=free_port(),
             flower_port=free_port(),
             demo=False,
-            nursery=None,
+            fork_server=None,
             only=frozenset({name}),
         )
         plan.run.make()
@@ -243,7 +243,7 @@ class Installation:
         self._parts[title] = process
         return process
 
-    def _launch_of(self, part: Part, title: str) -> Callable[[], Launch]:
+    def _launch_of(self, part: ManagedProcess, title: str) -> Callable[[], Launch]:
         launch = part.launch()
         interpreter, *rest = launch.argv
         module, arguments = rest[:2], rest[2:]

@@ -18,11 +18,11 @@ import psycopg
 import redis
 
 from bench.audit import Fault, audit
+from bench.figures import say
 from bench.fleet import AGAIN_EVERY_S, one, start_parts
 from bench.installation import Installation, PartProcess
 from bench.kill_plan import VICTIMS, Victim
 from bench.population import populate
-from bench.progress import say
 
 PARTS = ("dispatcher", "heartbeat", "model", "scheduler")
 #: Templates of agents that may write to their users.

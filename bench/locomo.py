@@ -30,10 +30,9 @@ from arbor.memory.candidates import whole
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.relations import Relation
 from bench.database import superuser
-from bench.figures import quantile
+from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import ACTOR, Inhabitant, populate
-from bench.progress import say
 from bench.tuning import JudgedQuestion, tune
 
 #: Multi-hop, temporal, open, single-hop; 5, adversarial, has no evidence to find.

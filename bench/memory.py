@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from bench.progress import say
+from bench.figures import say
 
 type Figures = Mapping[str, Any]
 

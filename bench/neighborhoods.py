@@ -12,10 +12,9 @@ from apps.memories.services.graph.neighborhoods import BATCH, refresh_batch
 from apps.tenants.scope import APP
 from bench import minds
 from bench.database import superuser
-from bench.figures import quantile
+from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import Inhabitant, populate
-from bench.progress import say
 
 # Every session is an episode, as storing makes it.
 _EPISODES = """

@@ -36,9 +36,9 @@ from arbor.heartbeat.steps.registry import HANDLERS
 from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds
 from bench.database import is_control, reset_statements, statements, superuser, wal_bytes
+from bench.figures import say
 from bench.installation import Installation
 from bench.population import populate
-from bench.progress import say
 
 #: Beats before any is measured: caches fill, statements are prepared, every mode comes by.
 _WARM_UP = 6

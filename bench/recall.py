@@ -28,10 +28,9 @@ from bench import minds
 from bench.brute import LIMIT, share_exact
 from bench.clients import run_clients
 from bench.database import fetch_value, superuser
-from bench.figures import quantile
+from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import Inhabitant, populate
-from bench.progress import say
 
 #: Answers computed a second time from all rows.
 _CHECKED = 40
@@ -201,12 +200,12 @@ class _Timed:
 @contextmanager
 def _scanning() -> Iterator[None]:
     """Disable the mind cache for recalls."""
-    budget = settings.ARBOR_MINDS_AT_HAND_MB
-    settings.ARBOR_MINDS_AT_HAND_MB = 0
+    budget = settings.ARBOR_MIND_CACHE_MB
+    settings.ARBOR_MIND_CACHE_MB = 0
     try:
         yield
     finally:
-        settings.ARBOR_MINDS_AT_HAND_MB = budget
+        settings.ARBOR_MIND_CACHE_MB = budget
 
 
 def _connect(options: str) -> None:
@@ -260,7 +259,7 @@ def _together(
     def client(number: int, wait_for_all: Callable[[], object]) -> list[float]:
         own = [population[(number + turn * clients) % len(population)] for turn in range(_AT_HAND)]
         own = list(dict.fromkeys(own))
-        if settings.ARBOR_MINDS_AT_HAND_MB:
+        if settings.ARBOR_MIND_CACHE_MB:
             _load(own, asked, memories)
         else:
             for text in asked[:_WARM_UP]:

@@ -20,10 +20,9 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.memory.recall_request import RecallRequest
 from bench import minds
 from bench.database import superuser
-from bench.figures import quantile
+from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import Inhabitant, populate
-from bench.progress import say
 
 _QUERIES = 100
 

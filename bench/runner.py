@@ -13,9 +13,8 @@ from typing import Any
 import click
 import django
 
-from bench.figures import table
+from bench.figures import say, table
 from bench.installation import Installation
-from bench.progress import say
 from bench.stub_process import RunningStub
 from config.interpreter import this_interpreter
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 from apps.fleet.runtime import Runtime
@@ -11,10 +9,9 @@ from arbor.errors import LimitReached
 from arbor.goals.values import GoalState
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.runtime import NewGoal
-from bench.figures import quantile
+from bench.figures import quantile, say, times_ms
 from bench.installation import Installation
 from bench.population import ACTOR, Inhabitant, populate
-from bench.progress import say
 
 #: Of a full agent: as many as are allowed, or seen.
 _GOALS = 50
@@ -29,8 +26,8 @@ def measure(_place: Installation, *, rounds: int) -> dict[str, Any]:
     ticks = _fill(runtime, agent)
     memory = _full_memory(runtime, agent)
     say(f"loading and flushing {rounds} times")
-    load = _times(lambda: runtime.load(agent.agent_id), rounds)
-    flush = _times(lambda: runtime.flush_memory(agent.agent_id, memory), rounds)
+    load = times_ms(lambda: runtime.load(agent.agent_id), rounds)
+    flush = times_ms(lambda: runtime.flush_memory(agent.agent_id, memory), rounds)
     return {
         "rounds": rounds,
         "goals": len(runtime.goals(agent.agent_id).all),
@@ -53,7 +50,7 @@ def _fill(runtime: Runtime, agent: Inhabitant) -> list[float]:
             )
         except LimitReached:
             break
-    return _times(lambda: runtime.tick(agent.agent_id), _BEATS)
+    return times_ms(lambda: runtime.tick(agent.agent_id), _BEATS)
 
 
 def _full_memory(runtime: Runtime, agent: Inhabitant) -> WorkingMemory:
@@ -61,14 +58,3 @@ def _full_memory(runtime: Runtime, agent: Inhabitant) -> WorkingMemory:
     at = memory.thoughts[-1].at if memory.thoughts else None
     thoughts = [Thought(text=_THOUGHT, at=at)] * 10 if at else []
     return memory.model_copy(update={"thoughts": thoughts})
-
-
-def _times(work: Callable[[], object], rounds: int) -> list[float]:
-    """Return what each round took, in milliseconds; the first one opens the connection and does not count."""
-    work()
-    taken = []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        work()
-        taken.append((time.perf_counter() - started) * 1000)
-    return taken

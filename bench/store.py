@@ -9,10 +9,9 @@ from typing import Any
 from apps.memories.services.store.remember import remember
 from arbor.memory.values import MemoryType, NewMemory
 from bench import minds
-from bench.figures import quantile
+from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import populate
-from bench.progress import say
 
 
 def measure(_place: Installation, *, memories: int, batch: int, agents: int, alone: bool) -> dict[str, Any]:

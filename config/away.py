@@ -1,4 +1,4 @@
-"""What is said where the database does not answer."""
+"""Messages about a database that does not answer."""
 
 from __future__ import annotations
 

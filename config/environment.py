@@ -1,4 +1,4 @@
-"""Where settings come from: the environment, `*_FILE` secrets, and the embedded servers of `arbor up`."""
+"""Sources of settings: the environment, `*_FILE` secrets, and the embedded servers of `arbor up`."""
 
 from __future__ import annotations
 

@@ -32,9 +32,9 @@ def _masked(value: Any) -> Any:
         case None | bool() | int() | float():
             return value
         case Mapping():
-            return {_masked(key): _masked(each) for key, each in value.items()}
+            return {_masked(key): _masked(item) for key, item in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [_masked(each) for each in value]
+            return [_masked(item) for item in value]
     # What is left is written as its `repr`, by either form; an exception's has the text of what went wrong.
     return _SECRETS.sub(_MASK, repr(value))
 

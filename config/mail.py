@@ -1,4 +1,4 @@
-"""The mail server of an installation, as Django is told about it."""
+"""The mail server of an installation as settings of Django."""
 
 from __future__ import annotations
 

@@ -245,11 +245,11 @@ ARBOR_CLUSTER_PERIOD = timedelta(seconds=env.int("ARBOR_CLUSTER_PERIOD_S", defau
 #: Whether that model is asked, too, how important each new memory is; the rule's view and its own are averaged.
 ARBOR_WEIGH_MEMORIES = env.bool("ARBOR_WEIGH_MEMORIES", default=False)
 #: Calls of maintenance under way or waiting in the whole installation; heartbeats' calls wait in the same queue.
-ARBOR_MAX_ERRANDS = env.int("ARBOR_MAX_ERRANDS", default=200)
+ARBOR_MAX_MAINTENANCE_CALLS = env.int("ARBOR_MAX_MAINTENANCE_CALLS", default=200)
 #: How long a completed errand's prompt is kept, for people to look at; then it is emptied.
-ARBOR_ERRAND_PROMPTS_KEPT = timedelta(days=env.float("ARBOR_ERRAND_PROMPTS_DAYS", default=7.0))
-if not timedelta(0) <= ARBOR_ERRAND_PROMPTS_KEPT:
-    raise ConfigurationInvalid("ARBOR_ERRAND_PROMPTS_DAYS must be 0 or more")
+ARBOR_MAINTENANCE_PROMPTS_KEPT = timedelta(days=env.float("ARBOR_MAINTENANCE_PROMPTS_DAYS", default=7.0))
+if not timedelta(0) <= ARBOR_MAINTENANCE_PROMPTS_KEPT:
+    raise ConfigurationInvalid("ARBOR_MAINTENANCE_PROMPTS_DAYS must be 0 or more")
 #: Cosine above which two memories are neighbors: seed 004's. Embedders differ in how near they put what is alike.
 ARBOR_NEIGHBOR_SIMILARITY = env.float("ARBOR_NEIGHBOR_SIMILARITY", default=0.75)
 #: The time in which what has come to mind fades to half.
@@ -282,9 +282,9 @@ ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
 #: `NAME=WEIGHT`, by commas, instead of those of `arbor.memory.weights`; `python -m bench locomo --tune` shows what each does.
 ARBOR_RECALL_WEIGHTS = parse_weights(env.str("ARBOR_RECALL_WEIGHTS", default=""))
 #: What the minds that a process has at hand may take of its memory, in MiB; 0: every recall scans the database.
-ARBOR_MINDS_AT_HAND_MB = env.float("ARBOR_MINDS_AT_HAND_MB", default=128)
-if not ARBOR_MINDS_AT_HAND_MB >= 0:
-    raise ConfigurationInvalid("ARBOR_MINDS_AT_HAND_MB must be 0 or more")
+ARBOR_MIND_CACHE_MB = env.float("ARBOR_MIND_CACHE_MB", default=128)
+if not ARBOR_MIND_CACHE_MB >= 0:
+    raise ConfigurationInvalid("ARBOR_MIND_CACHE_MB must be 0 or more")
 
 # --- Storing memories ----------------------------------------------------------------------------------
 

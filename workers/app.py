@@ -25,7 +25,6 @@ app = Celery(
     # `runs` before `connections`: runs are recorded before connections are returned.
     include=[
         "workers.tasks",
-        "workers.threads",
         "workers.warmth",
         "workers.liveness",
         "workers.runs",

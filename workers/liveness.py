@@ -57,7 +57,7 @@ def _report_worker(sender: Any, **_: Any) -> None:
 
 @beat_init.connect
 def _report_scheduler(**_: Any) -> None:
-    _report_liveness(kind="beat")
+    _report_liveness(kind="scheduler")
 
 
 @worker_shutting_down.connect

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
 from celery import Task as CeleryTask
+from celery.signals import worker_ready
+from django.db import close_old_connections
 
 from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import tend_chats
@@ -35,7 +38,6 @@ from apps.queues import TENANT_HEADER, Task
 from arbor.errors import TenantRequired
 from workers.app import app
 from workers.schedule import entries
-from workers.threads import submit
 
 #: Arguments of the other agents or calls of a batch.
 type Arguments = Sequence[Mapping[str, Any]]
@@ -68,7 +70,7 @@ def advance(
 
 
 @app.task(name=Task.EXECUTE_CALL.value, bind=True)
-def fulfil(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
+def execute(self: CeleryTask[Any, Any], *, call_id: str, also: Arguments = ()) -> None:
     """Execute external calls, several at once."""
     tenant_id = tenant_of(self)
     named = [UUID(arguments["call_id"]) for arguments in [{"call_id": call_id}, *also]]
@@ -194,3 +196,30 @@ def forget_processes() -> object:
 
 
 app.conf.beat_schedule = entries()
+
+
+_threads: ThreadPoolExecutor | None = None
+
+
+def submit(work: Callable[[], None]) -> None:
+    """Run a function in its own thread, or at once in a pool without threads."""
+    if _threads is None:
+        work()
+    else:
+        _threads.submit(_released, work)
+
+
+def _released(work: Callable[[], None]) -> None:
+    try:
+        work()
+    finally:
+        # Celery's signals, which `workers.connections` uses, do not reach this thread.
+        close_old_connections()
+
+
+@worker_ready.connect
+def _begin(sender: Any, **_: Any) -> None:
+    """Create the threads in a pool of threads."""
+    global _threads
+    if type(sender.controller.pool).__module__.endswith("thread"):
+        _threads = ThreadPoolExecutor(int(sender.controller.concurrency or 1), thread_name_prefix="call")

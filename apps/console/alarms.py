@@ -38,7 +38,7 @@ def alarms_of(fleet: FleetPage, *, now: datetime) -> list[Alarm]:
                 commands=("arbor up", "arbor worker"),
             )
         )
-    elif "beat" not in kinds:
+    elif "scheduler" not in kinds:
         alarms.append(
             Alarm(
                 look="bad",

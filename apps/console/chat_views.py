@@ -10,17 +10,16 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from apps.agents.services.profile import agent_by_id
 from apps.console.access import access_of, actor_of, holds
-from apps.console.pages.chat import read_chat
-from apps.console.views import refuse
+from apps.console.pages.contacts import read_chat
+from apps.console.views import console_page, refuse
 from apps.contacts.services.chat import end_session, hear, open_session
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
@@ -83,12 +82,11 @@ def _back(agent_id: UUID) -> HttpResponse:
 def _page(request: HttpRequest, agent_id: UUID, **shown: Any) -> HttpResponse:
     agent = agent_by_id(agent_id)
     page = read_chat(agent, person=actor_of(request), may_talk=holds(request, Role.OPERATOR), **shown)
-    request.current_app = admin.site.name
-    context = {
-        **admin.site.each_context(request),
-        "title": f"Talking with {agent.name}",
-        "opts": agent._meta,
-        "original": agent,
-        "page": page,
-    }
-    return TemplateResponse(request, "console/chat.html", context)
+    return console_page(
+        request,
+        "console/chat.html",
+        title=f"Talking with {agent.name}",
+        opts=agent._meta,
+        original=agent,
+        page=page,
+    )

@@ -1,4 +1,4 @@
-"""Columns that many lists have: a moment, a share, the beginning of a text. Each shows one field of its row."""
+"""Columns of lists: a cell made of a row by a function, and those that many lists have, each of one field."""
 
 from __future__ import annotations
 
@@ -7,41 +7,82 @@ from typing import Any
 
 from django.contrib import admin
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from apps.console import cells
+from apps.console.stored import pretty
 
-type Column = Callable[[Any, Any], SafeString]
+type Column = Callable[[Any, Any], Any]
+
+#: Characters shown of an error.
+_ERROR_LENGTH = 70
+
+
+def cell(title: str, show: Callable[[Any], Any]) -> Column:
+    """Show what the function makes of the row."""
+
+    @admin.display(description=title)
+    def shown(_admin: Any, row: Any) -> Any:
+        return show(row)
+
+    return shown
+
+
+def badge(field: str, title: str) -> Column:
+    """Show a status as a colored label."""
+    return cell(title, lambda row: cells.badge(getattr(row, field)))
+
+
+def error(field: str) -> Column:
+    """Show the beginning of an error; a dash for none."""
+    return cell("trouble", lambda row: cells.clipped(getattr(row, field) or "–", _ERROR_LENGTH))
+
+
+def json(field: str, title: str) -> Column:
+    """Show a value as indented JSON."""
+    return cell(title, lambda row: cells.block(pretty(getattr(row, field))))
+
+
+def goal() -> Column:
+    """Link the row's goal by its title."""
+    return cell("goal", lambda row: cells.link("goals_goal", row.goal_id, row.goal.title))
+
+
+def memory(title: str = "memory", *, longest: int = 160) -> Column:
+    """Link the row's memory by its beginning."""
+    return cell(
+        title,
+        lambda row: cells.link("memories_memory", row.memory_id, cells.clipped(row.memory.content, longest)),
+    )
 
 
 def moment(field: str, title: str) -> Column:
     """Show when it was, in words."""
-    return _column(title, lambda row: cells.when(getattr(row, field)))
+    return cell(title, lambda row: cells.when(getattr(row, field)))
 
 
 def share(field: str, title: str) -> Column:
     """Show a number from 0 to 1 as a meter."""
-    return _column(title, lambda row: cells.meter(round(getattr(row, field), 2), 1))
+    return cell(title, lambda row: cells.meter(round(getattr(row, field), 2), 1))
 
 
 def beginning(field: str, title: str) -> Column:
     """Show how a text begins."""
-    return _column(title, lambda row: cells.clipped(getattr(row, field)))
+    return cell(title, lambda row: cells.clipped(getattr(row, field)))
 
 
 def words(field: str, title: str) -> Column:
     """Show a name of several words without its underscores; a dash for none."""
-    return _column(title, lambda row: format_html("{}", str(getattr(row, field)).replace("_", " ") or "–"))
+    return cell(title, lambda row: format_html("{}", str(getattr(row, field)).replace("_", " ") or "–"))
 
 
 def origin(field: str, title: str) -> Column:
     """Show where something comes from, with a link where it has a page."""
-    return _column(title, lambda row: cells.origin(getattr(row, field)))
+    return cell(title, lambda row: cells.origin(getattr(row, field)))
 
 
 def heartbeat(field: str, title: str) -> Column:
     """Link the heartbeat whose id the field has; a dash for none."""
-    return _column(
+    return cell(
         title,
         lambda row: cells.origin(f"heartbeat:{getattr(row, field)}" if getattr(row, field) else ""),
     )
@@ -49,12 +90,4 @@ def heartbeat(field: str, title: str) -> Column:
 
 def lines(field: str, title: str) -> Column:
     """Show a list of texts, one on each line; say so when there is none."""
-    return _column(title, lambda row: cells.listed(getattr(row, field)))
-
-
-def _column(title: str, cell: Callable[[Any], SafeString]) -> Column:
-    @admin.display(description=title)
-    def shown(_admin: Any, row: Any) -> SafeString:
-        return cell(row)
-
-    return shown
+    return cell(title, lambda row: cells.listed(getattr(row, field)))

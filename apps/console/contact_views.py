@@ -7,16 +7,15 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.console.access import actor_of, holds
-from apps.console.pages.message import read_inbox
-from apps.console.views import refuse
+from apps.console.pages.contacts import read_inbox
+from apps.console.views import console_page, refuse
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.inbox import mark_read
 from apps.contacts.services.outbox import cancel_message, retry_message
@@ -32,16 +31,14 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
     """Show what agents wrote to the people of the tenant."""
     if not holds(request, Role.VIEWER):
         raise PermissionDenied("only members of a tenant read its inbox")
-    context = {
-        **admin.site.each_context(request),
-        "title": "Inbox",
-        "page": read_inbox(
-            only_unread=request.GET.get("unread") == "1", before=read_id(request.GET.get("before", ""))
-        ),
-        "may_operate": holds(request, Role.OPERATOR),
-    }
-    request.current_app = admin.site.name
-    return TemplateResponse(request, "console/inbox.html", context)
+    before = read_id(request.GET.get("before", ""))
+    return console_page(
+        request,
+        "console/inbox.html",
+        title="Inbox",
+        page=read_inbox(only_unread=request.GET.get("unread") == "1", before=before),
+        may_operate=holds(request, Role.OPERATOR),
+    )
 
 
 def _read(_request: HttpRequest, message_id: UUID) -> str:

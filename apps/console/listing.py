@@ -13,10 +13,10 @@ from django.contrib.admin.options import ActionLocation
 from django.core.exceptions import FieldDoesNotExist, PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 from unfold.views import ChangeList
 
 from apps.audit.models import AuditAction
@@ -24,9 +24,22 @@ from apps.audit.services import record
 from apps.console import cells
 from apps.console.access import actor_of, holds, is_platform_operator
 from apps.console.paging import BoundedPaginator
+from apps.console.views import console_page
 from apps.tenants.models import Role
 
 ROWS_A_PAGE = 50
+#: The wide columns of a joined memory.
+MEMORY_VECTORS = ("memory__embedding", "memory__lexical")
+
+
+def filters(*fields: str) -> tuple[Any, ...]:
+    """Return a filter by the choices of each field."""
+    return tuple((field, ChoicesDropdownFilter) for field in fields)
+
+
+def filters_by_agent(*fields: str) -> tuple[Any, ...]:
+    """Return a filter by agent, and one by the choices of each field."""
+    return (("agent", AutocompleteSelectFilter), *filters(*fields))
 
 
 class BoundedList(ChangeList):  # type: ignore[misc]
@@ -176,8 +189,20 @@ class FoundByIdAdmin(ConsoleAdmin):
     text_fields: ClassVar[tuple[str, ...]] = ()
     #: From the row to its agent.
     agent_path: ClassVar[str] = "agent"
+    #: Rows that are read in the same query.
+    joined: ClassVar[tuple[str, ...]] = ()
+    #: Columns that are not read, because they are wide or secret, and those that only a row's own page reads.
+    unread: ClassVar[tuple[str, ...]] = ()
+    unread_in_list: ClassVar[tuple[str, ...]] = ()
     # Django shows the search box where this is not empty; `get_search_results` decides what is searched.
     search_fields: Any = ("id",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Read rows with what is joined, without what is not read."""
+        rows: QuerySet[Any] = super().get_queryset(request)
+        if self.joined:
+            rows = rows.select_related(*self.joined)
+        return rows.defer(*self.unread, *(self.unread_in_list if is_list(request) else ()))
 
     @property
     def search_help_text(self) -> str:
@@ -209,15 +234,10 @@ class FoundByIdAdmin(ConsoleAdmin):
 class AgentRowsAdmin(FoundByIdAdmin):
     """Rows with an agent of their own, whose name the list shows."""
 
-    #: What the name's query leaves out.
+    joined: ClassVar[tuple[str, ...]] = ("agent",)
     unread: ClassVar[tuple[str, ...]] = ("agent__character", "agent__genome", "agent__pipeline")
     # Of a whole tenant's rows, only the order they were made in has an index.
     sortable_by: Any = ()
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """Read the agents' names in the same query."""
-        rows: QuerySet[Any] = super().get_queryset(request).select_related("agent")
-        return rows.defer(*self.unread)
 
     @admin.display(description="agent")
     def agent_link(self, row: Any) -> SafeString:
@@ -230,15 +250,21 @@ class AgentRowsAdmin(FoundByIdAdmin):
         return cells.badge(row.status)
 
 
-class OwnPageAdmin(AgentRowsAdmin):
+class PageAdmin(ConsoleAdmin):
     """Rows with a page of their own, which a reader fills and a template draws."""
 
     #: The template; it gets what `read_page` returns as `page`.
     page_template: ClassVar[str]
+    #: Reads all that the row's page shows.
+    read_page: ClassVar[Any]
 
-    def read_page(self, row: Any) -> Any:
-        """Read all that the row's page shows."""
-        raise NotImplementedError
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """Return what the template gets beside the row."""
+        return {
+            "title": str(row),
+            "page": self.read_page(row),
+            "may_operate": holds(request, Role.OPERATOR),
+        }
 
     def change_view(
         self,
@@ -254,16 +280,12 @@ class OwnPageAdmin(AgentRowsAdmin):
         if row is None:
             missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
             return missing
-        context = {
-            **self.admin_site.each_context(request),
-            "title": str(row),
-            "opts": self.opts,
-            "original": row,
-            "page": self.read_page(row),
-            **(extra_context or {}),
-        }
-        request.current_app = self.admin_site.name
-        return TemplateResponse(request, self.page_template, context)
+        context = self.page_context(request, row)
+        return console_page(request, self.page_template, opts=self.opts, original=row, **context)
+
+
+class OwnPageAdmin(PageAdmin, AgentRowsAdmin):
+    """Rows of agents with a page of their own."""
 
 
 def _is_empty(row: Any, name: Any) -> bool:

@@ -75,7 +75,7 @@ class _Figures(Collector):
         yield _by(
             "arbor_agents_noticed", "Agents by what is wrong with how they live.", "kind", fleet.notices
         )
-        yield _one("arbor_beat_alive", "1 while the timer is heard of.", fleet.beat_alive)
+        yield _one("arbor_scheduler_alive", "1 while the scheduler is heard of.", fleet.scheduler_alive)
         yield from _of_maintenance(fleet.maintenance)
 
 

@@ -22,7 +22,7 @@ ROWS_COUNTED = 1_000
 ROWS_BELOW = 20
 
 
-class _Count(Subquery):
+class RowCount(Subquery):
     """How many rows a query finds, limits included."""
 
     template = "(SELECT COUNT(*) FROM (%(subquery)s) counted)"
@@ -38,7 +38,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
 
     @cached_property
     def found(self) -> int:
-        """Return how many rows there are, one too many standing for "more"."""
+        """Return how many rows there are, one more than can be shown meaning "more"."""
         rows = cast("QuerySet[Any]", self.object_list)
         shown = rows[: ROWS_COUNTED + 1]
         access = access_of(self.request) if self.request is not None else None
@@ -46,7 +46,7 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]
             return shown.count()
         # One statement counts for the list and for the navigation.
         counts = Tenant.objects.filter(id=access.tenant_id).values_list(
-            _Count(shown.values("pk")), _Count(unread_to_count().values("pk"))
+            RowCount(shown.values("pk")), RowCount(unread_to_count().values("pk"))
         )
         found, unread = counts.get()
         self.request.unread = unread or 0  # type: ignore[union-attr]

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
+from django.contrib import admin, messages
+from django.contrib.sessions.backends.base import SessionBase
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from apps.audit.models import AuditAction
-from apps.audit.services import record
+from apps.audit.services import record, record_look
 from apps.console.access import access_of, actor_of, holds, is_platform_operator, tenants_of_request
 from apps.console.acts import carry_out
-from apps.console.visits import begin_visit, end_visit
-from apps.tenants.middleware import SESSION_KEY
-from apps.tenants.models import Role
-from apps.tenants.scope import APP
+from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
+from apps.tenants.models import Role, Tenant
+from apps.tenants.scope import APP, OPS
 from arbor.errors import Invalid, NotFound, PermissionDenied
 
 
@@ -79,6 +83,12 @@ def act_on_agent(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     return HttpResponseRedirect(reverse("admin:agents_agent_change", args=[agent_id]))
 
 
+def console_page(request: HttpRequest, template: str, **context: Any) -> HttpResponse:
+    """Render a page of the console, with the navigation beside it."""
+    request.current_app = admin.site.name
+    return TemplateResponse(request, template, {**admin.site.each_context(request), **context})
+
+
 def refuse(request: HttpRequest, *, agent_id: UUID | None, attempted: str) -> HttpResponse:
     """Answer 403, and put the attempt on record in the tenant, if there is one."""
     access = access_of(request)
@@ -93,3 +103,38 @@ def refuse(request: HttpRequest, *, agent_id: UUID | None, attempted: str) -> Ht
         )
     message = f"That needs the role {Role.OPERATOR} or higher in this tenant; {have}."
     return render(request, "console/refused.html", {"message": message}, status=403)
+
+
+#: The duration of a visit.
+VISIT_LASTS = timedelta(hours=1)
+REASON_LENGTH = 300
+
+
+def begin_visit(*, session: SessionBase, tenant_id: UUID, actor: str, reason: str) -> Tenant:
+    """Let the session look into the tenant, as a viewer.
+
+    It is recorded on the installation's side and in the tenant's own audit, where its people can read it.
+    Raises NotFound, and Invalid without a reason.
+    """
+    reason = " ".join(reason.split())
+    if not 1 <= len(reason) <= REASON_LENGTH:
+        raise Invalid(f"a look into a tenant needs a reason of 1 to {REASON_LENGTH} characters")
+    tenant = Tenant.objects.using(OPS).filter(id=tenant_id).first()
+    if tenant is None:
+        raise NotFound(f"there is no tenant {tenant_id}")
+    record_look(
+        tenant_id=tenant.id,
+        actor=actor,
+        message=f"looks into {tenant.slug}: {reason}",
+        detail={"tenant": tenant.slug, "minutes": int(VISIT_LASTS.total_seconds() // 60)},
+    )
+    session[VISIT_KEY] = {
+        "tenant": str(tenant.id),
+        "until": (timezone.now() + VISIT_LASTS).isoformat(),
+    }
+    return tenant
+
+
+def end_visit(*, session: SessionBase) -> None:
+    """Close the tenant again."""
+    session.pop(VISIT_KEY, None)

@@ -24,7 +24,7 @@ VISIT_KEY = "visit"
 class TenantMiddleware:
     """Opens the tenant the signed-in user has chosen, if they are a member of it, else the first of theirs.
 
-    A superuser may have begun a visit to another (`apps.console.visits`), which is on record and ends by itself.
+    A superuser may have begun a visit to another (`apps.console.views`), which is on record and ends by itself.
 
     Sets `request.access` (the tenant and role, or none) and `request.tenants` (all the user may choose from).
     """

@@ -18,23 +18,24 @@ from apps.heartbeats.services.inline import fleet_is_live
 from apps.memories.services.store.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.models import Tenant
-from config.cli.agents.heartbeats import follow_beat, run_beat
+from config.cli.agents.heartbeats import follow_heartbeat, run_heartbeat
 from config.cli.agents.trace import model_line, render
-from config.cli.memory.views import recalled_line, render_ingested, render_recalled
+from config.cli.memory.ingestion import render_ingested
+from config.cli.memory.recall import recalled_line, render_recalled
 from config.cli.output import console, show
 from config.cli.tenancy import ChosenAgent, actor
 from config.demo.installation import CONVERSATION
 from config.demo.story import (
     QUESTIONS,
+    DemoState,
     Grown,
-    State,
     an_agent,
     ask,
     grown,
     home,
     look_at,
+    maintain_clusters,
     require_templates,
-    tend,
     wish,
 )
 
@@ -48,7 +49,7 @@ def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> 
     require_templates()
     tenant = home(tenant_slug)
     with an_agent(tenant, keep=keep) as agent:
-        story = _Story(tenant, agent, quiet=as_json).tell(timeout_s=timeout, kept=keep)
+        story = _Story(tenant, agent, quiet=as_json).run(timeout_s=timeout, retained=keep)
     show(story, as_json=as_json, people=_farewell(story))
     if any(beat["status"] != HeartbeatStatus.DONE for beat in story["beats"]):
         raise click.exceptions.Exit(1)
@@ -63,12 +64,12 @@ class _Story:
         self._quiet = quiet
         self._steps = 0
 
-    def tell(self, *, timeout_s: float, kept: bool) -> dict[str, Any]:
+    def run(self, *, timeout_s: float, retained: bool) -> dict[str, Any]:
         """Run the whole story; return its results for JSON."""
         before = self._create()
         read = self._read()
         self._wish()
-        beats = [self._beat(number, timeout_s) for number in range(1, BEATS + 1)]
+        beats = [self._heartbeat(number, timeout_s) for number in range(1, BEATS + 1)]
         self._say(
             "The trace of the last heartbeat",
             "Every node, what it changed, what the model was asked and answered.",
@@ -85,7 +86,7 @@ class _Story:
             "agent": {"name": self._agent.name, "id": str(self._agent.id), "public_id": self._row.public_id},
             "tenant": self._agent.tenant_slug,
             "model": default_model(),
-            "kept": kept,
+            "kept": retained,
             "ingested": read,
             "beats": beats,
             "recalled": recalled,
@@ -94,7 +95,7 @@ class _Story:
             "after": asdict(after),
         }
 
-    def _create(self) -> State:
+    def _create(self) -> DemoState:
         self._say("A new agent", "Made whole or not at all: a key pair, a character, goals, first memories.")
         self._print(
             f"  [bold]{self._agent.name}[/bold] of {self._agent.tenant_slug}, from template {self._row.template_name}"
@@ -115,15 +116,19 @@ class _Story:
         made = wish(self._agent)
         self._print(f"  [bold]{made.title}[/bold] ({made.state}): {made.description}")
 
-    def _beat(self, number: int, timeout_s: float) -> dict[str, Any]:
+    def _heartbeat(self, number: int, timeout_s: float) -> dict[str, Any]:
         live = fleet_is_live()
         if number == 1:
             where = "by the workers that run" if live else "in this process, for no workers run"
             self._say(
                 f"{BEATS} heartbeats", f"Observe, recall, decide, act within the energy, record; {where}."
             )
-        trace = follow_beat(self._agent, timeout_s=timeout_s, quiet=True) if live else run_beat(self._agent)
-        self._print(_beat_line(trace))
+        trace = (
+            follow_heartbeat(self._agent, timeout_s=timeout_s, quiet=True)
+            if live
+            else run_heartbeat(self._agent)
+        )
+        self._print(_heartbeat_line(trace))
         return trace
 
     def _recall(self) -> dict[str, Any]:
@@ -140,7 +145,7 @@ class _Story:
             "What maintenance makes of it",
             "Episodes as they happen, themes by the clock; it decides nothing.",
         )
-        tend(self._agent)
+        maintain_clusters(self._agent)
         made = grown(self._agent)
         self._print(_grown_lines(made))
         return asdict(made)
@@ -154,7 +159,7 @@ class _Story:
             console().print(what)
 
 
-def _beat_line(trace: dict[str, Any]) -> RenderableType:
+def _heartbeat_line(trace: dict[str, Any]) -> RenderableType:
     if trace["status"] != HeartbeatStatus.DONE:
         return f"  heartbeat {trace['number']}: [red]{trace['status']}[/red], {escape(trace['reason'])}"
     energy = f"energy {trace['energy_start']:g} → {trace['energy_end']:g}"
@@ -181,7 +186,7 @@ def _grown_lines(made: Grown) -> RenderableType:
     return story
 
 
-def _changes(before: State, after: State) -> RenderableType:
+def _changes(before: DemoState, after: DemoState) -> RenderableType:
     made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2))
     for head in ("", "before", "after"):
         made.add_column(head, overflow="fold")

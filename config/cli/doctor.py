@@ -16,8 +16,14 @@ from config.cli.checks.database import (
     check_vectors,
 )
 from config.cli.checks.finding import CheckVerdict, Finding, fail, ok
-from config.cli.checks.keys import check_keys, check_master_key
-from config.cli.checks.models import check_backlog, check_embedder, check_minds, check_model
+from config.cli.checks.models import (
+    check_backlog,
+    check_embedder,
+    check_keys,
+    check_master_key,
+    check_minds,
+    check_model,
+)
 from config.cli.checks.processes import (
     check_broker,
     check_maintenance,

@@ -9,8 +9,7 @@ import psutil
 
 from arbor.errors import ServerError
 from config.environment import data_dir
-from config.supervisor.run_folder import RunFolder
-from config.supervisor.strays import end_strays, find_strays
+from config.supervisor.run_folder import RunFolder, end_orphans, find_orphans
 
 #: The supervisor needs at most 10 s for all its parts.
 STOPPED_WITHIN_S = 15
@@ -22,9 +21,9 @@ def down() -> None:
     if supervisor is not None:
         supervisor.terminate()
         _wait(supervisor)
-    strays = find_strays(data_dir())
-    end_strays(strays)
-    if supervisor is None and not strays:
+    orphans = find_orphans(data_dir())
+    end_orphans(orphans)
+    if supervisor is None and not orphans:
         click.echo(f"Arbor does not run from {data_dir()}.")
     else:
         click.echo("Arbor has stopped.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -12,6 +13,14 @@ from uuid import UUID
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -80,6 +89,27 @@ def table(
     for row in rows:
         made.add_row(*(escape(str(cell)) for cell in row))
     return made
+
+
+@contextmanager
+def progress_bar(
+    title: str, unit: str, *columns: ProgressColumn
+) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a progress bar on a terminal's standard error, elsewhere nothing; yield its function of done and total."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        *columns,
+        TimeRemainingColumn(),
+        console=console(err=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def ago(moment: datetime | None) -> str:

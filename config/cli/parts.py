@@ -16,11 +16,10 @@ from config.servers.ports import LOOPBACK
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.process import EmbeddedServer
 from config.servers.valkey import EmbeddedValkey
+from config.supervisor.fork_server import ForkServer
 from config.supervisor.launch import Launch
-from config.supervisor.nursery import Nursery
-from config.supervisor.part import Part
-from config.supervisor.run_folder import RunFolder
-from config.supervisor.strays import mark
+from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.run_folder import RunFolder, mark
 
 #: The file that a worker or the scheduler touches when it is ready (the same name in `celery_process`).
 READY_FILE = "ARBOR_READY_FILE"
@@ -29,7 +28,7 @@ WORKERS = tuple(pool.name for pool in POOLS)
 NAMES = (*WORKERS, "scheduler", "web", "flower")
 
 _PROBE_WITHIN_S = 0.5
-#: A forked process shows its own arguments where the nursery's stand, as far as they go.
+#: A forked process shows its own arguments where the fork server's stand, as far as they go.
 _ROOM_FOR_TITLES = " " * 120
 #: What PostgreSQL says at every healthy start and end.
 _POSTGRES_NOISE = re.compile(
@@ -55,7 +54,7 @@ class InstallationPlan:
     flower_port: int
     demo: bool
     only: frozenset[str]
-    nursery: Nursery | None
+    fork_server: ForkServer | None
 
     @property
     def web_reached_at(self) -> str:
@@ -82,7 +81,7 @@ class InstallationPlan:
         return urls
 
 
-def parts_of(plan: InstallationPlan) -> list[Part]:
+def parts_of(plan: InstallationPlan) -> list[ManagedProcess]:
     """Return the parts in starting order: servers, the preparing step, then the selected processes."""
     servers = []
     if plan.postgres is not None:
@@ -90,9 +89,9 @@ def parts_of(plan: InstallationPlan) -> list[Part]:
     if plan.valkey is not None:
         servers.append(_server_part("valkey", plan.valkey, noise=_VALKEY_NOISE))
     arguments = ["prepare", "--report", str(plan.run.prepared_file)]
-    if plan.nursery is not None:
-        servers.append(_nursery_part(plan, plan.nursery))
-    prepare = Part(
+    if plan.fork_server is not None:
+        servers.append(_fork_server_part(plan, plan.fork_server))
+    prepare = ManagedProcess(
         name="prepare",
         launch=_arbor(plan, "prepare", *arguments, *(() if plan.demo else ("--no-demo",))),
         needs=tuple(part.name for part in servers),
@@ -103,8 +102,10 @@ def parts_of(plan: InstallationPlan) -> list[Part]:
     return [*servers, prepare, *(part for part in processes if part.name in plan.only)]
 
 
-def _server_part(name: str, server: EmbeddedServer, *, noise: re.Pattern[str] | None = None) -> Part:
-    return Part(
+def _server_part(
+    name: str, server: EmbeddedServer, *, noise: re.Pattern[str] | None = None
+) -> ManagedProcess:
+    return ManagedProcess(
         name=name,
         launch=server.launch,
         prepare=server.prepare,
@@ -116,7 +117,7 @@ def _server_part(name: str, server: EmbeddedServer, *, noise: re.Pattern[str] | 
     )
 
 
-def _pool_part(plan: InstallationPlan, pool: WorkerPool) -> Part:
+def _pool_part(plan: InstallationPlan, pool: WorkerPool) -> ManagedProcess:
     return _signalling_part(
         plan,
         pool.name,
@@ -129,20 +130,20 @@ def _pool_part(plan: InstallationPlan, pool: WorkerPool) -> Part:
     )
 
 
-def _scheduler_part(plan: InstallationPlan) -> Part:
+def _scheduler_part(plan: InstallationPlan) -> ManagedProcess:
     return _signalling_part(plan, "scheduler", "scheduler")
 
 
 def _signalling_part(
     plan: InstallationPlan, name: str, *arguments: str, env: dict[str, str] | None = None
-) -> Part:
+) -> ManagedProcess:
     """Return a part that touches a file when it is ready."""
     ready_file = plan.run.ready_file(name)
 
     def forget_readiness() -> None:
         ready_file.unlink(missing_ok=True)
 
-    return Part(
+    return ManagedProcess(
         name=name,
         launch=_arbor(plan, name, *arguments, env={**(env or {}), READY_FILE: str(ready_file)}),
         needs=("prepare",),
@@ -151,8 +152,8 @@ def _signalling_part(
     )
 
 
-def _web_part(plan: InstallationPlan) -> Part:
-    return Part(
+def _web_part(plan: InstallationPlan) -> ManagedProcess:
+    return ManagedProcess(
         name="web",
         launch=_arbor(plan, "web", "web", f"--host={plan.web_host}", f"--port={plan.web_port}"),
         needs=("prepare",),
@@ -160,8 +161,8 @@ def _web_part(plan: InstallationPlan) -> Part:
     )
 
 
-def _flower_part(plan: InstallationPlan) -> Part:
-    return Part(
+def _flower_part(plan: InstallationPlan) -> ManagedProcess:
+    return ManagedProcess(
         name="flower",
         launch=_arbor(plan, "flower", "flower", f"--host={LOOPBACK}", f"--port={plan.flower_port}"),
         needs=("prepare",),
@@ -169,18 +170,22 @@ def _flower_part(plan: InstallationPlan) -> Part:
     )
 
 
-def _nursery_part(plan: InstallationPlan, nursery: Nursery) -> Part:
+def _fork_server_part(plan: InstallationPlan, fork_server: ForkServer) -> ManagedProcess:
     def launch() -> Launch:
-        line = nursery.line
+        line = fork_server.line
         return Launch(
-            argv=(sys.executable, "-m", "config.cli.nursery", str(line), _ROOM_FOR_TITLES),
+            argv=(sys.executable, "-m", "config.cli.fork_server", str(line), _ROOM_FOR_TITLES),
             env=base_env(plan.run),
             cwd=BASE_DIR,
             keep=(line,),
         )
 
-    return Part(
-        name="nursery", launch=launch, prepare=nursery.prepare, ready=nursery.is_ready, essential=True
+    return ManagedProcess(
+        name="fork-server",
+        launch=launch,
+        prepare=fork_server.prepare,
+        ready=fork_server.is_ready,
+        essential=True,
     )
 
 

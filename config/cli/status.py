@@ -59,19 +59,19 @@ def _render(now: dict[str, Any]) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", justify="right")
     table.add_column()
-    beats = now["heartbeats"]
+    heartbeats = now["heartbeats"]
     table.add_row(
         "heartbeats",
-        _counts(beats, "completed", "failed", "skipped") + f" in the last {beats['window_h']:g} h",
+        _counts(heartbeats, "completed", "failed", "skipped") + f" in the last {heartbeats['window_h']:g} h",
     )
-    table.add_row("now", _counts(beats, "due", "queued", "running", "lost_leases") + _due(beats))
+    table.add_row("now", _counts(heartbeats, "due", "queued", "running", "lost_leases") + _due(heartbeats))
     table.add_row("agents", _counts(now["agents"], *now["agents"]))
     table.add_row("noticed", _noticed(now["notices"]))
     table.add_row("backlogs", _counts(now["backlogs"], *now["backlogs"]))
     table.add_row("outbox", _outbox(now["outbox"]))
     table.add_row("maintenance", _maintenance(now["maintenance"]))
     table.add_row("queues", _queues(now["queues"]))
-    table.add_row("scheduler", Text("alive", "green") if now["beat_alive"] else Text("silent", "red"))
+    table.add_row("scheduler", Text("alive", "green") if now["scheduler_alive"] else Text("silent", "red"))
     table.add_row("model", now["model"])
     for name, url in now["urls"].items():
         table.add_row(name, url)
@@ -113,11 +113,11 @@ def _maintenance(health: dict[str, Any]) -> Text:
     return text
 
 
-def _due(beats: dict[str, Any]) -> str:
-    if beats["due"]:
-        return f"; the oldest due for {beats['oldest_due_s']:g} s"
-    if beats["next_due_in_s"] is not None:
-        return f"; the next in {beats['next_due_in_s']:g} s"
+def _due(heartbeats: dict[str, Any]) -> str:
+    if heartbeats["due"]:
+        return f"; the oldest due for {heartbeats['oldest_due_s']:g} s"
+    if heartbeats["next_due_in_s"] is not None:
+        return f"; the next in {heartbeats['next_due_in_s']:g} s"
     return ""
 
 

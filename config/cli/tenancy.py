@@ -15,7 +15,8 @@ from django.db.models import QuerySet
 
 from apps.agents.models import Agent
 from apps.agents.services.profile import agent_by_name
-from apps.audit.services import LOOKING_FOR, across_tenants
+from apps.audit.models import AuditAction
+from apps.audit.services import LOOKING_FOR, across_tenants, record
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import all_slugs, tenant_by_slug
@@ -83,6 +84,17 @@ def in_tenant_transaction[**P, R](run: Callable[Concatenate[Tenant, P], R]) -> C
 def actor() -> str:
     """Return the person at the command line, as the audit names them."""
     return f"cli:{getpass.getuser()}"
+
+
+def audit_act(agent: ChosenAgent, message: str, **detail: Any) -> None:
+    """Audit what a person did to an agent at the command line; ids in the detail become texts."""
+    record(
+        action=AuditAction.OPERATOR_ACT,
+        actor=actor(),
+        agent_id=agent.id,
+        message=message,
+        detail={name: str(value) if isinstance(value, UUID) else value for name, value in detail.items()},
+    )
 
 
 def choose_tenant(slug: str | None) -> Tenant:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import os
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
 
 from config.cli.output import console
-from config.cli.panel import PanelSummary, panel
 from config.cli.parts import NAMES, WORKERS, InstallationPlan, base_env, parts_of
 from config.environment import data_dir, env, secret, secret_folder
 from config.secrets import SecretName
 from config.servers.ports import free_port
 from config.servers.postgres import EmbeddedPostgres
 from config.servers.valkey import EmbeddedValkey
+from config.supervisor.fork_server import ForkServer
 from config.supervisor.log import Log, Mask
-from config.supervisor.nursery import Nursery
-from config.supervisor.run_folder import RunFolder, write_private
-from config.supervisor.strays import end_strays, find_strays
+from config.supervisor.run_folder import RunFolder, end_orphans, find_orphans, write_private
 from config.supervisor.supervisor import Supervisor
 
 #: Not the servers' usual ports: those often belong to a server of the machine's own.
@@ -54,9 +57,9 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
     started = time.monotonic()
     run = RunFolder(data_dir())
     data_dir().mkdir(parents=True, exist_ok=True)
-    with run.held():
+    with run.lock():
         run.note(parts=[])
-        _clear_strays()
+        _end_orphans()
         _make_secrets()
         plan = _plan(run, only=parts, demo=not no_demo, web_port=port)
         write_private(run.servers_file, plan.server_urls())
@@ -68,11 +71,11 @@ def up(only: str | None, no_demo: bool, port: int | None) -> None:
     _say("everything has stopped; the next start goes on from here")
 
 
-def _clear_strays() -> None:
-    strays = find_strays(data_dir())
-    if strays:
-        _say(f"ending {len(strays)} processes that an earlier run left behind")
-        end_strays(strays)
+def _end_orphans() -> None:
+    orphans = find_orphans(data_dir())
+    if orphans:
+        _say(f"ending {len(orphans)} processes that an earlier run left behind")
+        end_orphans(orphans)
 
 
 def _make_secrets() -> None:
@@ -113,7 +116,7 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
         flower_port=_port("Flower", env.int("ARBOR_FLOWER_PORT", default=5555), "127.0.0.1"),
         demo=demo,
         only=only,
-        nursery=Nursery(base_env(run)) if Nursery.is_possible() else None,
+        fork_server=ForkServer(base_env(run)) if ForkServer.is_possible() else None,
     )
 
 
@@ -138,7 +141,7 @@ def _supervise(plan: InstallationPlan, started: float) -> None:
     def show_panel() -> None:
         console().print(panel(_summary(plan, time.monotonic() - started)))
 
-    Supervisor(parts, log=log, on_change=note, on_ready=show_panel, nursery=plan.nursery).run()
+    Supervisor(parts, log=log, on_change=note, on_ready=show_panel, fork_server=plan.fork_server).run()
 
 
 def _known_secrets() -> set[str]:
@@ -164,4 +167,56 @@ def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
         agents=report["agents"],
         tenants=report["tenants"],
         ready_in_s=ready_in_s,
+    )
+
+
+#: The handle of the rule policy that stands in when no model is configured.
+REFLEX = "reflex"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PanelSummary:
+    """The contents of the panel."""
+
+    web_url: str
+    flower_url: str
+    operator: str
+    #: Shown once, when the account was made; None afterwards.
+    password: str | None
+    password_file: Path
+    model: str
+    agents: int
+    tenants: int
+    ready_in_s: float
+
+
+def panel(summary: PanelSummary) -> Panel:
+    """Return the closing panel."""
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="dim")
+    rows.add_column()
+    rows.add_row("console", Text(summary.web_url, style="bold underline"))
+    rows.add_row("flower", Text(summary.flower_url, style="underline"))
+    rows.add_row("operator", Text(summary.operator, style="bold"))
+    if summary.password is None:
+        rows.add_row("password", f"shown at the first start; kept in {summary.password_file}")
+    else:
+        rows.add_row("password", Text.assemble((summary.password, "bold green"), "  (shown only now)"))
+    rows.add_row("model", _model(summary.model))
+    rows.add_row("agents", f"{summary.agents} of {summary.tenants} tenants")
+    hint = Text("Ctrl-C stops everything; the next `make up` goes on where this one ended.", style="dim")
+    return Panel(
+        Group(rows, Text(), hint),
+        title=f"Arbor runs (ready in {summary.ready_in_s:.1f} s)",
+        border_style="green",
+        expand=False,
+    )
+
+
+def _model(handle: str) -> Text:
+    if handle.partition("/")[0] != REFLEX:
+        return Text(handle)
+    return Text.assemble(
+        ("none: agents act by the reflex policy (fixed rules, no language model). ", "yellow"),
+        "Set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST for one.",
     )

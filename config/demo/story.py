@@ -47,12 +47,12 @@ QUESTIONS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class State:
+class DemoState:
     """What an agent has at one moment."""
 
     energy: float
     beats: int
-    #: State and progress by title.
+    #: DemoState and progress by title.
     goals: dict[str, str]
     #: How many, by type.
     memories: dict[str, int]
@@ -60,7 +60,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Theme:
+class DemoCluster:
     """What several memories gather around, and the one that is nearest to its centre."""
 
     name: str
@@ -76,7 +76,7 @@ class Grown:
     #: How many memories the longest episode has.
     longest: int
     #: The weightiest first.
-    themes: list[Theme]
+    themes: list[DemoCluster]
 
 
 def require_templates() -> None:
@@ -129,12 +129,12 @@ def wish(agent: ChosenAgent) -> Goal:
         )
 
 
-def look_at(agent: ChosenAgent) -> State:
+def look_at(agent: ChosenAgent) -> DemoState:
     """Return what the agent has now."""
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
         memories = Memory.objects.filter(agent_id=agent.id).values("type").annotate(count=Count("id"))
-        return State(
+        return DemoState(
             energy=state.energy,
             beats=state.beats,
             goals={
@@ -146,7 +146,7 @@ def look_at(agent: ChosenAgent) -> State:
         )
 
 
-def tend(agent: ChosenAgent) -> None:
+def maintain_clusters(agent: ChosenAgent) -> None:
     """Do for this one agent what maintenance does by the clock: find its themes."""
     recluster_mind(agent.tenant_id, agent.id)
 
@@ -161,7 +161,7 @@ def grown(agent: ChosenAgent) -> Grown:
             episodes=episodes.count(),
             longest=longest.size if longest else 0,
             themes=[
-                Theme(
+                DemoCluster(
                     name=theme.name,
                     size=theme.size,
                     clearest=cluster_members(cluster_id=theme.id, limit=1)[0].content,

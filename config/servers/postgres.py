@@ -18,6 +18,7 @@ import psycopg
 from psycopg import sql
 
 from arbor.errors import ServerError
+from config.servers import queries
 from config.servers.osuser import let_pass, let_read, server_user
 from config.servers.ports import LOOPBACK, free_port
 from config.servers.process import EmbeddedServer
@@ -162,7 +163,7 @@ class EmbeddedPostgres(EmbeddedServer):
                     f"{self.data_dir} was made by PostgreSQL {found}, this one is {MAJOR_VERSION}: "
                     f"dump it with the old version and load it into a new folder"
                 )
-            self.clear_strays()
+            self.end_orphans()
         else:
             self._make_cluster()
         self._write_access_rules()
@@ -269,7 +270,7 @@ class EmbeddedPostgres(EmbeddedServer):
             with psycopg.connect(
                 self.url(user=SUPERUSER, database="postgres"), autocommit=True
             ) as connection:
-                if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+                if connection.execute(queries.FIND_DATABASE, [DATABASE]).fetchone():
                     return
                 self._make_database(connection)
         except psycopg.OperationalError as error:
@@ -279,16 +280,9 @@ class EmbeddedPostgres(EmbeddedServer):
             ) from error
 
     def _make_database(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
-        # In the template, so that every database made from it, as tests do, has it: only a superuser may add it.
         with psycopg.connect(self.url(user=SUPERUSER, database="template1"), autocommit=True) as template:
-            template.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [OWNER]).fetchone():
-            connection.execute(
-                sql.SQL("CREATE ROLE {} LOGIN CREATEDB CREATEROLE BYPASSRLS PASSWORD {}").format(
-                    sql.Identifier(OWNER), sql.Literal(self.password)
-                )
-            )
-        connection.execute("REVOKE CONNECT, TEMPORARY ON DATABASE postgres, template1 FROM PUBLIC")
-        connection.execute(
-            sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(DATABASE), sql.Identifier(OWNER))
-        )
+            template.execute(queries.ADD_VECTOR)
+        if not connection.execute(queries.FIND_ROLE, [OWNER]).fetchone():
+            connection.execute(queries.CREATE_OWNER.format(sql.Identifier(OWNER), sql.Literal(self.password)))
+        connection.execute(queries.CLOSE_OTHERS)
+        connection.execute(queries.CREATE_DATABASE.format(sql.Identifier(DATABASE), sql.Identifier(OWNER)))

@@ -1,9 +1,8 @@
-"""What both embedded servers share: start, wait until ready, stop, and clear what an earlier run left."""
+"""The base of both embedded servers: start, wait until ready, stop, and end what an earlier run left."""
 
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import time
 from abc import ABC, abstractmethod
@@ -15,6 +14,7 @@ import psutil
 
 from arbor.errors import ServerError
 from config.supervisor.launch import Launch, spawn
+from config.supervisor.run_folder import end_orphans
 
 #: A cold start makes the database; a start after a crash replays its log.
 READY_WITHIN_S = 60.0
@@ -116,19 +116,12 @@ class EmbeddedServer(ABC):
         """The process id while it runs under this object."""
         return None if self._process is None else self._process.pid
 
-    def clear_strays(self) -> None:
+    def end_orphans(self) -> None:
         """End what an earlier run left working on the same files: two servers would destroy them."""
-        strays = processes_in(self.data_dir, self.program)
-        for wish in (self.launch().stop_signal, signal.SIGKILL):
-            for stray in strays:
-                try:
-                    stray.send_signal(wish)
-                except psutil.NoSuchProcess:
-                    continue
-            _gone, strays = psutil.wait_procs(strays, timeout=STOP_WITHIN_S)
-            if not strays:
-                return
-        raise ServerError(f"{self.title} of an earlier run does not end: process {strays[0].pid}")
+        orphans = processes_in(self.data_dir, self.program)
+        left = end_orphans(orphans, stop_signal=self.launch().stop_signal, within_s=STOP_WITHIN_S)
+        if left:
+            raise ServerError(f"{self.title} of an earlier run does not end: process {left[0].pid}")
 
     def __enter__(self) -> Self:
         self.start()

@@ -65,7 +65,7 @@ class EmbeddedValkey(EmbeddedServer):
     def prepare(self) -> None:
         """Write the configuration, readable by the owner only; clear what a killed server left."""
         self.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.clear_strays()
+        self.end_orphans()
         descriptor = os.open(self._config_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as config:
             config.write("".join(f"{line}\n" for line in self._config()))

@@ -1,4 +1,4 @@
-"""How one child process is started, so that it cannot outlive the process that started it."""
+"""Start a child process so that it cannot outlive the process that started it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ type Output = int | IO[bytes] | None
 
 
 class Child(Protocol):
-    """A process of ours, however it came to be."""
+    """A process of the supervisor, forked or started."""
 
     @property
     def pid(self) -> int:
@@ -47,7 +47,7 @@ class Launch:
     #: The whole environment of the process; nothing is inherited that is not in here.
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: Path | None = None
-    #: The same as arguments of `arbor`, when it is one of our own commands: the nursery can then become it.
+    #: The same as arguments of `arbor`, when it is one of our own commands: the fork server can then become it.
     arbor: tuple[str, ...] = ()
     #: Descriptors of ours that the process keeps, beyond its output.
     keep: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""The folder of a running installation: who runs it, what stands where, which parts are ready."""
+"""The folder of a running installation, and the processes that an earlier, killed run left."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+import signal
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from arbor.errors import AlreadyRunning
+from config.supervisor import MARK
 
 
 def write_private(path: Path, content: Mapping[str, Any]) -> None:
@@ -44,8 +46,8 @@ class RunFolder:
         return self.path / f"{name}.ready"
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the folder for one supervisor. Raises AlreadyRunning; the lock ends with the process."""
+    def lock(self) -> Iterator[None]:
+        """Lock the folder for one supervisor. Raises AlreadyRunning; the lock ends with the process."""
         self.make()
         with (self.path / "lock").open("a") as file:
             try:
@@ -81,3 +83,45 @@ class RunFolder:
         """Remove what only a running installation has."""
         for file in (self.state_file, self.servers_file, *self.path.glob("*.ready")):
             file.unlink(missing_ok=True)
+
+
+_PATIENCE_S = 3.0
+
+
+def mark(data_dir: Path) -> dict[str, str]:
+    """Return what to add to a part's environment so that it can be found again."""
+    return {MARK: str(data_dir)}
+
+
+def find_orphans(data_dir: Path) -> list[psutil.Process]:
+    """Return the marked processes of this installation, except ourselves and our parents."""
+    ours = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    wanted = str(data_dir)
+    orphans = []
+    for process in psutil.process_iter():
+        if process.pid in ours:
+            continue
+        try:
+            if process.environ().get(MARK) == wanted and process.status() != psutil.STATUS_ZOMBIE:
+                orphans.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, OSError):
+            continue  # gone meanwhile, or another user's and so not ours
+    return orphans
+
+
+def end_orphans(
+    orphans: Iterable[psutil.Process],
+    *,
+    stop_signal: signal.Signals = signal.SIGTERM,
+    within_s: float = _PATIENCE_S,
+) -> list[psutil.Process]:
+    """Ask processes to end, then kill those that have not; return those that are left."""
+    left = list(orphans)
+    for wish in (stop_signal, signal.SIGKILL):
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(wish)
+        _gone, left = psutil.wait_procs(left, timeout=within_s)
+        if not left:
+            break
+    return left

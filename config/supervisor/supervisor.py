@@ -14,10 +14,16 @@ from typing import Any
 import psutil
 
 from arbor.errors import ArborError, ServerError
+from config.supervisor.fork_server import ForkServer
 from config.supervisor.log import Log
-from config.supervisor.nursery import Nursery
-from config.supervisor.part import CRASH_LOOP_AFTER, STABLE_AFTER_S, Part, Status, restart_delay_s
-from config.supervisor.unit import Unit
+from config.supervisor.managed_process import (
+    CRASH_LOOP_AFTER,
+    STABLE_AFTER_S,
+    ManagedProcess,
+    Status,
+    Unit,
+    restart_delay_s,
+)
 
 #: While something is about to change, and while nothing is.
 _BUSY_POLL_S, _QUIET_POLL_S = 0.05, 0.5
@@ -29,23 +35,23 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Supervisor:
     """Starts parts in the order of their needs, starts again what ends, and ends all of them together.
 
-    It must run in the main thread: children are told of their parent's end by the thread that started them.
+    It must run in the main thread: a child receives a signal when the thread that started it ends.
     """
 
     def __init__(
         self,
-        parts: Sequence[Part],
+        parts: Sequence[ManagedProcess],
         *,
         log: Log,
         on_change: Callable[[list[dict[str, Any]]], None] = lambda _parts: None,
         on_ready: Callable[[], None] = lambda: None,
-        nursery: Nursery | None = None,
+        fork_server: ForkServer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the parts in starting order.
 
         `on_change` hears of every change of a part's status, `on_ready` once that all parts are ready.
-        With a nursery, itself one of the parts, this process adopts every orphan below it.
+        With a fork server, itself one of the parts, this process adopts every orphan below it.
         """
         self._units = [Unit(part) for part in parts]
         self._by_name = {unit.name: unit for unit in self._units}
@@ -56,7 +62,7 @@ class Supervisor:
         self._log = log
         self._on_change = on_change
         self._on_ready = on_ready
-        self._nursery = nursery
+        self._nursery = fork_server
         self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._stop_requests = 0
@@ -275,7 +281,9 @@ class Supervisor:
             self._on_ready()
 
 
-def _all_needs(part: Part, parts: Mapping[str, Part], path: tuple[str, ...] = ()) -> frozenset[str]:
+def _all_needs(
+    part: ManagedProcess, parts: Mapping[str, ManagedProcess], path: tuple[str, ...] = ()
+) -> frozenset[str]:
     """Return what a part needs, and what that needs, and so on."""
     if part.name in path:
         raise ServerError(f"parts need each other in a circle: {' → '.join((*path, part.name))}")

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from config.servers.process import processes_in
-from config.supervisor.strays import find_strays
+from config.supervisor.run_folder import find_orphans
 
 ROOT = Path(__file__).parents[2]
 #: On a machine that does other work at the same time, a start may take longer; it must not hang.
@@ -109,4 +109,4 @@ class Installation:
         servers = processes_in(self.folder / "postgres", "postgres") + processes_in(
             self.folder / "valkey", "valkey-server"
         )
-        return find_strays(self.folder) + servers
+        return find_orphans(self.folder) + servers

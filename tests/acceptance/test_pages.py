@@ -134,7 +134,7 @@ def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
 def scene(tenant: Tenant, address: str, browser: Browser) -> Scene:
     people(tenant)
     agent, beats = live(tenant)
-    for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("beat", "")):
+    for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("scheduler", "")):
         ProcessFactory(kind=kind, queues=queues)
     browser.open(f"{address}/admin/")
     browser.fill("#id_username", "ann")

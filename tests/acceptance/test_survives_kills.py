@@ -282,6 +282,6 @@ def test_every_process_says_in_the_database_that_it_lives(fleet: RealFleet) -> N
         ("worker", "dispatch", "prefork"),
         ("worker", "heartbeat", "prefork"),
         ("worker", "embedding,llm,outbox", "thread"),
-        ("beat", "", ""),
+        ("scheduler", "", ""),
     }
     fleet.wait_for(lambda: living() >= expected, what="all kinds of processes are heard of")

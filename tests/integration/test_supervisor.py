@@ -17,12 +17,12 @@ import psutil
 import pytest
 
 from arbor.errors import ServerError
-from config.supervisor import part
+from config.supervisor import managed_process
+from config.supervisor.fork_server import ForkServer
 from config.supervisor.launch import Launch
 from config.supervisor.log import Log, Mask
-from config.supervisor.nursery import Nursery
-from config.supervisor.part import Part, Status
-from config.supervisor.strays import end_strays, find_strays, mark
+from config.supervisor.managed_process import ManagedProcess, Status
+from config.supervisor.run_folder import end_orphans, find_orphans, mark
 from config.supervisor.supervisor import Supervisor
 
 ROOT = Path(__file__).parents[2]
@@ -33,14 +33,14 @@ def shell(script: str, **env: str) -> Callable[[], Launch]:
     return lambda: Launch(argv=("/bin/sh", "-c", script), env={**PATH, **env})
 
 
-def waiting(name: str, *, script: str = "sleep 60", **wishes: Any) -> Part:
-    return Part(name=name, launch=shell(f"exec {script}"), **wishes)
+def waiting(name: str, *, script: str = "sleep 60", **wishes: Any) -> ManagedProcess:
+    return ManagedProcess(name=name, launch=shell(f"exec {script}"), **wishes)
 
 
 class Run:
     """A supervisor whose story is followed change by change, until `until` says it is over."""
 
-    def __init__(self, *parts: Part, until: Callable[[dict[str, dict[str, Any]]], bool]) -> None:
+    def __init__(self, *parts: ManagedProcess, until: Callable[[dict[str, dict[str, Any]]], bool]) -> None:
         self.output = io.StringIO()
         self.changes: list[dict[str, dict[str, Any]]] = []
         self.ready_calls = 0
@@ -88,7 +88,7 @@ def restarted(name: str, times: int) -> Callable[[dict[str, dict[str, Any]]], bo
 
 def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
     answered = tmp_path / "answers"
-    server = Part(
+    server = ManagedProcess(
         name="server", launch=shell(f"sleep 0.3; touch {answered}; exec sleep 60"), ready=answered.exists
     )
     run = Run(server, waiting("web", needs=("server",)), until=ready("server", "web"))
@@ -99,14 +99,14 @@ def test_a_part_starts_only_when_what_it_needs_is_ready(tmp_path: Path) -> None:
 
 
 def test_a_step_must_end_well_before_others_go_on() -> None:
-    step = Part(name="prepare", launch=shell("echo prepared"), once=True)
+    step = ManagedProcess(name="prepare", launch=shell("echo prepared"), once=True)
     run = Run(step, waiting("web", needs=("prepare",)), until=ready("web"))
     assert run.changes[-1]["prepare"]["status"] == Status.DONE
     assert re.search(r"prepare \| prepared\n", run.log)
 
 
 def test_a_step_that_fails_ends_everything_and_shows_its_last_words() -> None:
-    step = Part(name="prepare", launch=shell("echo no such table; exit 3"), once=True)
+    step = ManagedProcess(name="prepare", launch=shell("echo no such table; exit 3"), once=True)
     before = set(psutil.Process().children())
     with pytest.raises(ServerError, match=r"(?s)prepare ended after 0 s with code 3.*no such table"):
         Run(waiting("server"), step, waiting("web", needs=("prepare",)), until=ready("web"))
@@ -114,7 +114,7 @@ def test_a_step_that_fails_ends_everything_and_shows_its_last_words() -> None:
 
 
 def test_a_part_that_ends_is_started_again_while_the_others_run_on() -> None:
-    run = Run(waiting("web"), Part(name="beat", launch=shell("exit 7")), until=restarted("beat", 2))
+    run = Run(waiting("web"), ManagedProcess(name="beat", launch=shell("exit 7")), until=restarted("beat", 2))
     assert len({change["web"]["pid"] for change in run.changes} - {None}) == 1
     assert "with code 7; starting again in 0.5 s" in run.log
     assert "with code 7; starting again in 1 s" in run.log
@@ -131,8 +131,8 @@ def test_a_killed_part_is_started_again() -> None:
 
 
 def test_a_crash_loop_is_called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part, "FIRST_DELAY_S", 0.001)
-    run = Run(Part(name="beat", launch=shell("exit 1")), until=restarted("beat", 6))
+    monkeypatch.setattr(managed_process, "FIRST_DELAY_S", 0.001)
+    run = Run(ManagedProcess(name="beat", launch=shell("exit 1")), until=restarted("beat", 6))
     assert any(change["beat"]["status"] == Status.CRASH_LOOP for change in run.changes)
     assert "(5 times in a row)" in run.log
 
@@ -152,7 +152,7 @@ def test_a_part_that_cannot_be_prepared_is_tried_again() -> None:
 def test_an_essential_part_that_never_starts_ends_everything() -> None:
     with pytest.raises(ServerError, match="server ended after 0 s with code 1"):
         Run(
-            Part(name="server", launch=shell("exit 1"), essential=True, ready=lambda: False),
+            ManagedProcess(name="server", launch=shell("exit 1"), essential=True, ready=lambda: False),
             until=lambda _parts: False,
         )
 
@@ -160,9 +160,9 @@ def test_an_essential_part_that_never_starts_ends_everything() -> None:
 def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
     order = tmp_path / "order"
     note = "trap 'echo {0} >> {1}; exit 0' TERM; echo up; while :; do sleep 0.05; done"
-    server = Part(name="server", launch=shell(note.format("server", order)))
-    step = Part(name="prepare", launch=shell("true"), needs=("server",), once=True)
-    web = Part(name="web", launch=shell(note.format("web", order)), needs=("prepare",))
+    server = ManagedProcess(name="server", launch=shell(note.format("server", order)))
+    step = ManagedProcess(name="prepare", launch=shell("true"), needs=("server",), once=True)
+    web = ManagedProcess(name="web", launch=shell(note.format("web", order)), needs=("prepare",))
 
     def both_listen(parts: dict[str, dict[str, Any]]) -> bool:
         time.sleep(0.3)  # a shell sets its trap in its own time; the statuses cannot tell
@@ -174,7 +174,7 @@ def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
 
 @pytest.mark.bar
 def test_who_does_not_end_is_killed_with_all_its_children() -> None:
-    stubborn = Part(
+    stubborn = ManagedProcess(
         name="stubborn",
         launch=shell("trap '' TERM; sleep 61 & sleep 62 & echo up; wait; sleep 63"),
         stop_within_s=0.3,
@@ -185,7 +185,7 @@ def test_who_does_not_end_is_killed_with_all_its_children() -> None:
 
 
 def test_a_part_that_ends_takes_the_children_it_left_with_it() -> None:
-    run = Run(Part(name="leaver", launch=shell("sleep 64 & exit 0")), until=restarted("leaver", 1))
+    run = Run(ManagedProcess(name="leaver", launch=shell("sleep 64 & exit 0")), until=restarted("leaver", 1))
     assert "with code 0" in run.log
     assert_gone("64")
 
@@ -203,7 +203,7 @@ def test_the_log_hides_secrets_and_noise_and_control_codes() -> None:
         "echo token a-known-secret; echo redis://:pass-word@localhost:1/0; echo dull line;"
         "printf 'red\\033[31mtext\\n'; printf 'no end of line'; exec sleep 60"
     )
-    part = Part(name="web", launch=shell(script), noise=re.compile("^dull"), stop_within_s=1)
+    part = ManagedProcess(name="web", launch=shell(script), noise=re.compile("^dull"), stop_within_s=1)
 
     def has_spoken(_parts: dict[str, dict[str, Any]]) -> bool:
         time.sleep(0.3)  # its words come in its own time
@@ -221,14 +221,14 @@ SCRIPT = """
 import sys
 from config.supervisor.launch import Launch
 from config.supervisor.log import Log, Mask
-from config.supervisor.nursery import Nursery
-from config.supervisor.part import Part
-from config.supervisor.strays import mark
+from config.supervisor.fork_server import ForkServer
+from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.run_folder import mark
 from config.supervisor.supervisor import Supervisor
 from pathlib import Path
 launch = Launch(argv=("/bin/sh", "-c", sys.argv[2]), env={"PATH": "/bin:/usr/bin", **mark(Path(sys.argv[1]))})
 Supervisor(
-    [Part(name="part", launch=lambda: launch)],
+    [ManagedProcess(name="part", launch=lambda: launch)],
     log=Log(["part"], mask=Mask()),
     on_ready=lambda: print("ready", flush=True),
 ).run()
@@ -247,18 +247,18 @@ def start_supervisor(folder: Path, script: str) -> subprocess.Popen[bytes]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_stop_signal_ends_everything(tmp_path: Path, number: signal.Signals) -> None:
     with start_supervisor(tmp_path, "exec sleep 60") as supervisor:
-        assert len(find_strays(tmp_path)) == 1
+        assert len(find_orphans(tmp_path)) == 1
         supervisor.send_signal(number)
         assert supervisor.wait(10) == 0
-    assert find_strays(tmp_path) == []
+    assert find_orphans(tmp_path) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent is gone")
 def test_a_killed_supervisor_leaves_no_part(tmp_path: Path) -> None:
     with start_supervisor(tmp_path, "exec sleep 60") as supervisor:
-        strays = find_strays(tmp_path)
+        orphans = find_orphans(tmp_path)
         supervisor.kill()
-    _gone, left = psutil.wait_procs(strays, timeout=5)
+    _gone, left = psutil.wait_procs(orphans, timeout=5)
     assert left == []
 
 
@@ -266,48 +266,48 @@ def test_what_a_killed_supervisor_did_leave_is_found_and_ended(tmp_path: Path) -
     # The shell ends with its parent; what it started in a session of its own does not.
     with start_supervisor(tmp_path, "setsid sleep 60 & wait") as supervisor:
         supervisor.kill()
-    strays = find_strays(tmp_path)
-    assert strays
-    end_strays(strays)
-    assert find_strays(tmp_path) == []
+    orphans = find_orphans(tmp_path)
+    assert orphans
+    end_orphans(orphans)
+    assert find_orphans(tmp_path) == []
 
 
 def test_strays_of_another_installation_are_not_ours(tmp_path: Path) -> None:
     with subprocess.Popen(["/bin/sleep", "60"], env=mark(tmp_path / "other")) as process:
-        assert find_strays(tmp_path / "mine") == []
+        assert find_orphans(tmp_path / "mine") == []
         process.kill()
 
 
-class OwnNursery:
-    """A nursery that forks `arbor` commands, in a process of its own."""
+class OwnForkServer:
+    """A fork server that forks `arbor` commands, in a process of its own."""
 
     def __init__(self, env: dict[str, str]) -> None:
         self.env = env
-        self.nursery = Nursery(env)
+        self.fork_server = ForkServer(env)
 
-    def part(self) -> Part:
-        return Part(
-            name="nursery",
+    def part(self) -> ManagedProcess:
+        return ManagedProcess(
+            name="fork-server",
             launch=lambda: Launch(
-                argv=(sys.executable, "-m", "config.cli.nursery", str(self.nursery.line)),
+                argv=(sys.executable, "-m", "config.cli.fork_server", str(self.fork_server.line)),
                 env=self.env,
                 cwd=ROOT,
-                keep=(self.nursery.line,),
+                keep=(self.fork_server.line,),
             ),
-            prepare=self.nursery.prepare,
-            ready=self.nursery.is_ready,
+            prepare=self.fork_server.prepare,
+            ready=self.fork_server.is_ready,
             essential=True,
         )
 
 
-NURSERY_SCRIPT = """
+FORK_SERVER_SCRIPT = """
 import os, sys, signal
 from pathlib import Path
 import psutil
-from tests.integration.test_supervisor import OwnNursery, Part, Launch, Log, Mask, Supervisor, mark
+from tests.integration.test_supervisor import OwnForkServer, ManagedProcess, Launch, Log, Mask, Supervisor, mark
 folder = Path(sys.argv[1])
 env = {**os.environ, "ONLY_BEFORE": "yes", **mark(folder)}
-plan = OwnNursery(env)
+plan = OwnForkServer(env)
 arguments = tuple(sys.argv[2:])
 launch = Launch(
     argv=("/bin/false",),
@@ -315,7 +315,7 @@ launch = Launch(
     env={**{name: value for name, value in env.items() if name != "ONLY_BEFORE"}, "ONLY_AFTER": "yes"},
     cwd=folder,
 )
-parts = [plan.part(), Part(name="part", launch=lambda: launch, needs=("nursery",))]
+parts = [plan.part(), ManagedProcess(name="part", launch=lambda: launch, needs=("fork-server",))]
 told = []
 
 def changed(states):
@@ -328,7 +328,7 @@ def changed(states):
         print("parent", process.ppid() == os.getpid(), flush=True)
         print("session", os.getsid(process.pid) == process.pid, flush=True)
 
-Supervisor(parts, log=Log(["nursery", "part"], mask=Mask()), on_change=changed, nursery=plan.nursery).run()
+Supervisor(parts, log=Log(["fork-server", "part"], mask=Mask()), on_change=changed, fork_server=plan.fork_server).run()
 """
 
 
@@ -337,7 +337,7 @@ def nursed(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     started: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", NURSERY_SCRIPT, str(tmp_path), *arguments]
+        command = [sys.executable, "-c", FORK_SERVER_SCRIPT, str(tmp_path), *arguments]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         started.append(process)
         return process
@@ -360,13 +360,13 @@ def read_until(process: subprocess.Popen[str], wanted: str) -> str:
     return said
 
 
-@pytest.mark.skipif(not Nursery.is_possible(), reason="only Linux lets a supervisor adopt")
-class TestNursery:
+@pytest.mark.skipif(not ForkServer.is_possible(), reason="only Linux lets a supervisor adopt")
+class TestForkServer:
     def test_a_part_forked_there_is_the_supervisors_child_and_is_started_again(
         self, nursed: Callable[..., subprocess.Popen[str]]
     ) -> None:
         supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
-        said = read_until(supervisor, "part    | up")
+        said = read_until(supervisor, "part        | up")
         assert "parent True" in said
         assert "session True" in said
         os.kill(part_pid(supervisor), signal.SIGKILL)
@@ -392,8 +392,8 @@ class TestNursery:
         self, nursed: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
     ) -> None:
         supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
-        read_until(supervisor, "part    | up")
-        running = find_strays(tmp_path)
+        read_until(supervisor, "part        | up")
+        running = find_orphans(tmp_path)
         assert len(running) == 2
         supervisor.send_signal(number)
         assert psutil.wait_procs(running, timeout=10)[1] == []
@@ -401,4 +401,4 @@ class TestNursery:
 
 def part_pid(supervisor: subprocess.Popen[str]) -> int:
     children = psutil.Process(supervisor.pid).children()
-    return next(child.pid for child in children if "config.cli.nursery" not in " ".join(child.cmdline()))
+    return next(child.pid for child in children if "config.cli.fork_server" not in " ".join(child.cmdline()))

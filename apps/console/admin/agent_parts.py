@@ -1,14 +1,16 @@
-"""Pages of agents' states, keys and policies."""
+"""Pages of agents' states, keys and policies, and of templates."""
 
 from __future__ import annotations
 
-from django.contrib import admin
-from django.utils.safestring import SafeString
+from typing import Any
 
-from apps.agents.models import AgentKey, AgentPolicy, AgentState
-from apps.console import cells
-from apps.console.listing import AgentRowsAdmin
-from apps.console.stored import pretty
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from apps.agents.models import AgentKey, AgentPolicy, AgentState, BuiltinTemplate, Template
+from apps.console import cells, columns
+from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
 from arbor.heartbeat.budgets import BudgetKind
 
 
@@ -20,10 +22,7 @@ class AgentStateAdmin(AgentRowsAdmin):
     ordering = ("-agent_id",)
     fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "on_its_mind")
 
-    @admin.display(description="working memory")
-    def on_its_mind(self, state: AgentState) -> SafeString:
-        """Show what is on the agent's mind as JSON."""
-        return cells.block(pretty(state.working_memory))
+    on_its_mind = columns.json("working_memory", "working memory")
 
 
 @admin.register(AgentKey)
@@ -35,10 +34,7 @@ class AgentKeyAdmin(AgentRowsAdmin):
     fields = ("agent", "public_half", "created_at")
     unread = (*AgentRowsAdmin.unread, "sealed_private_key")
 
-    @admin.display(description="public key")
-    def public_half(self, key: AgentKey) -> SafeString:
-        """Show the public key in hexadecimal."""
-        return cells.mono(bytes(key.public_key).hex())
+    public_half = columns.cell("public key", lambda key: cells.mono(bytes(key.public_key).hex()))
 
 
 @admin.register(AgentPolicy)
@@ -75,7 +71,33 @@ class AgentPolicyAdmin(AgentRowsAdmin):
             return "always"
         return f"{policy.active_from:%H:%M}-{policy.active_until:%H:%M} {policy.time_zone}"
 
-    @admin.display(description="models by tier")
-    def models_by_tier(self, policy: AgentPolicy) -> str:
-        """Show the models by tier."""
-        return "; ".join(f"{tier}: {', '.join(models)}" for tier, models in policy.tier_models.items())
+    models_by_tier = columns.cell(
+        "models by tier",
+        lambda policy: "; ".join(
+            f"{tier}: {', '.join(models)}" for tier, models in policy.tier_models.items()
+        ),
+    )
+
+
+class _TemplateAdmin(ConsoleAdmin):
+    list_display = ("name", "version", "summary", "updated_at")
+    search_fields = ("name",)
+    ordering = ("name",)
+    fields = ("name", "version", "description", "updated_at", "content_hash", "source")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """Leave out what only its own page shows."""
+        return super().get_queryset(request).defer("spec")  # type: ignore[no-any-return]
+
+    summary = columns.beginning("description", "description")
+    source = columns.cell("file", lambda template: cells.block(template.source_text))
+
+
+@admin.register(Template)
+class TemplateAdmin(_TemplateAdmin):
+    """The tenant's own templates."""
+
+
+@admin.register(BuiltinTemplate)
+class BuiltinTemplateAdmin(_TemplateAdmin):
+    """The templates that come with Arbor."""

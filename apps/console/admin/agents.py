@@ -9,18 +9,17 @@ from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from apps.agents.models import Agent
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.access import actor_of, holds
 from apps.console.acts import carry_out
-from apps.console.agent_forms import DestroyAgentForm, NewAgentForm
-from apps.console.listing import ConsoleAdmin, is_list
+from apps.console.forms import DestroyAgentForm, NewAgentForm
+from apps.console.listing import PageAdmin, filters, is_list
 from apps.console.pages.agent import read_agent
+from apps.console.views import console_page
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid
@@ -30,8 +29,18 @@ from arbor.heartbeat.energy import MAX_ENERGY
 SELECTED_AT_MOST = 200
 
 
+def _act_of(verb: str, label: str) -> Any:
+    """Return the admin action that carries an act out for the selected agents."""
+
+    @admin.action(description=label, permissions=["operate"])
+    def act(model_admin: AgentAdmin, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
+        model_admin.act_on_selected(request, queryset, verb)
+
+    return act
+
+
 @admin.register(Agent)
-class AgentAdmin(ConsoleAdmin):
+class AgentAdmin(PageAdmin):
     """Agents: a list with acts, and a page of their own."""
 
     list_display = (
@@ -39,16 +48,17 @@ class AgentAdmin(ConsoleAdmin):
         "status_badge",
         "template",
         "energy",
-        "beats",
-        "last_beat",
-        "next_beat",
+        "heartbeats",
+        "last_heartbeat",
+        "next_heartbeat",
         "model_shown",
     )
     list_display_links = ("name_and_id",)
-    list_filter = (("status", ChoicesDropdownFilter),)
+    list_filter = filters("status")
     search_fields = ("name", "public_id__startswith")
     search_help_text = "A name, or the beginning of a public id"
     ordering = ("name",)
+    page_template = "console/agent.html"
     actions = ("beat_selected", "start_selected", "pause_selected", "resume_selected", "stop_selected")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Agent]:
@@ -72,29 +82,10 @@ class AgentAdmin(ConsoleAdmin):
 
     # --- Pages -----------------------------------------------------------------------------------------
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show the agent's own page."""
-        if not self.has_view_permission(request):
-            raise PermissionDenied
-        agent = self.get_object(request, object_id)
-        if agent is None:
-            missing: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
-            return missing
-        page = read_agent(agent, may_operate=self.has_operate_permission(request))
-        return self._page(
-            request,
-            "console/agent.html",
-            title=agent.name,
-            original=agent,
-            page=page,
-            may_destroy=self.has_delete_permission(request),
-        )
+    def page_context(self, request: HttpRequest, row: Agent) -> dict[str, Any]:
+        """Return the agent's page and what the person may do there."""
+        page = read_agent(row, may_operate=self.has_operate_permission(request))
+        return {"title": row.name, "page": page, "may_destroy": self.has_delete_permission(request)}
 
     def add_view(
         self,
@@ -109,7 +100,7 @@ class AgentAdmin(ConsoleAdmin):
         if form.is_valid() and (agent := form.create(actor=actor_of(request))):
             messages.success(request, f"{agent.name} is {agent.status}.")
             return HttpResponseRedirect(cells.page_of("agents_agent", agent.id))
-        return self._page(request, "console/agent_new.html", title="New agent", form=form)
+        return console_page(request, "console/agent_new.html", title="New agent", opts=self.opts, form=form)
 
     def delete_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -125,12 +116,9 @@ class AgentAdmin(ConsoleAdmin):
         if form.is_valid() and form.destroy(agent=agent, actor=actor_of(request)) is not None:
             messages.success(request, f"{agent.name} is destroyed, and all that was its own.")
             return HttpResponseRedirect(reverse("admin:agents_agent_changelist"))
-        return self._page(request, "console/agent_destroy.html", title="Destroy", original=agent, form=form)
-
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> HttpResponse:
-        request.current_app = self.admin_site.name
-        every = self.admin_site.each_context(request)
-        return TemplateResponse(request, template, {**every, "opts": self.opts, **context})
+        return console_page(
+            request, "console/agent_destroy.html", title="Destroy", opts=self.opts, original=agent, form=form
+        )
 
     # --- Columns ---------------------------------------------------------------------------------------
 
@@ -144,10 +132,7 @@ class AgentAdmin(ConsoleAdmin):
         """Show the status."""
         return cells.badge(agent.status)
 
-    @admin.display(description="template")
-    def template(self, agent: Agent) -> str:
-        """Show the template's name."""
-        return f"{agent.template_name} {agent.template_version}"
+    template = columns.cell("template", lambda agent: f"{agent.template_name} {agent.template_version}")
 
     @admin.display(description="energy")
     def energy(self, agent: Agent) -> SafeString | str:
@@ -156,58 +141,37 @@ class AgentAdmin(ConsoleAdmin):
         return cells.meter(state.energy, MAX_ENERGY) if state else "–"
 
     @admin.display(description="beats")
-    def beats(self, agent: Agent) -> str:
+    def heartbeats(self, agent: Agent) -> str:
         """Count its heartbeats."""
         state = _related(agent, "state")
         return f"{state.beats:,}" if state else "–"
 
     @admin.display(description="last beat")
-    def last_beat(self, agent: Agent) -> SafeString | str:
+    def last_heartbeat(self, agent: Agent) -> SafeString | str:
         """Show the time of the last heartbeat."""
         state = _related(agent, "state")
         return cells.when(state.last_beat_at) if state else "–"
 
     @admin.display(description="next beat")
-    def next_beat(self, agent: Agent) -> SafeString | str:
+    def next_heartbeat(self, agent: Agent) -> SafeString | str:
         """Show the time of the next heartbeat."""
         schedule = _related(agent, "schedule")
         if schedule is None:
             return "–"
         return cells.due(schedule.due_at) if schedule.state == "idle" else cells.badge(schedule.state)
 
-    @admin.display(description="model")
-    def model_shown(self, agent: Agent) -> str:
-        """Show the agent's own model."""
-        return agent.model or "the installation's"
+    model_shown = columns.cell("model", lambda agent: agent.model or "the installation's")
 
     # --- Acts ------------------------------------------------------------------------------------------
 
-    @admin.action(description="Run now", permissions=["operate"])
-    def beat_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Run the selected agents now."""
-        self._act_on_selected(request, queryset, "tick")
+    beat_selected = _act_of("tick", "Run now")
+    start_selected = _act_of("start", "Start")
+    pause_selected = _act_of("pause", "Pause")
+    resume_selected = _act_of("resume", "Resume")
+    stop_selected = _act_of("stop", "Stop")
 
-    @admin.action(description="Start", permissions=["operate"])
-    def start_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Start the selected agents."""
-        self._act_on_selected(request, queryset, "start")
-
-    @admin.action(description="Pause", permissions=["operate"])
-    def pause_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Pause the selected agents."""
-        self._act_on_selected(request, queryset, "pause")
-
-    @admin.action(description="Resume", permissions=["operate"])
-    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Resume the selected agents."""
-        self._act_on_selected(request, queryset, "resume")
-
-    @admin.action(description="Stop", permissions=["operate"])
-    def stop_selected(self, request: HttpRequest, queryset: QuerySet[Agent]) -> None:
-        """Stop the selected agents."""
-        self._act_on_selected(request, queryset, "stop")
-
-    def _act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
+    def act_on_selected(self, request: HttpRequest, queryset: QuerySet[Agent], verb: str) -> None:
+        """Carry an act out for the selected agents, each in a transaction."""
         agents = list(queryset.order_by("id")[: SELECTED_AT_MOST + 1])
         if len(agents) > SELECTED_AT_MOST:
             messages.error(request, f"Nothing was done: choose at most {SELECTED_AT_MOST} agents at a time.")

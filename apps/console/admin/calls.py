@@ -1,17 +1,15 @@
-"""Pages of model calls and ledger entries."""
+"""Pages of model calls, ledger entries and daily usage."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
-from apps.calls.models import ExternalCall, LedgerEntry
+from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
-from apps.console.pages.call import CallPage, read_call_page
+from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, filters_by_agent, is_list
+from apps.console.pages.call import read_call_page
 
 
 @admin.register(ExternalCall)
@@ -28,31 +26,20 @@ class ExternalCallAdmin(OwnPageAdmin):
         "attempts",
         "trouble",
     )
-    list_filter = (("agent", AutocompleteSelectFilter), ("status", ChoicesDropdownFilter))
+    list_filter = filters_by_agent("status")
     page_template = "console/call.html"
 
-    def read_page(self, row: ExternalCall) -> CallPage:
-        """Read what its page shows."""
-        return read_call_page(row)
+    read_page = staticmethod(read_call_page)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ExternalCall]:
-        """Leave the wide parts to the page."""
-        calls: QuerySet[ExternalCall] = super().get_queryset(request)
-        if is_list(request):
-            calls = calls.defer("request", "sections", "reply", *self.unread)
-        return calls
+    unread_in_list = ("request", "sections", "reply")
 
     requested = columns.moment("requested_at", "asked")
-
-    @admin.display(description="took")
-    def took(self, call: ExternalCall) -> str:
-        """Show how long it took."""
-        return cells.duration(call.ended_at - call.requested_at if call.ended_at else None)
-
-    @admin.display(description="trouble")
-    def trouble(self, call: ExternalCall) -> SafeString:
-        """Show the beginning of the error."""
-        return cells.clipped(f"{call.error_kind} {call.error}".strip() or "–", 70)
+    took = columns.cell(
+        "took", lambda call: cells.duration(call.ended_at - call.requested_at if call.ended_at else None)
+    )
+    trouble = columns.cell(
+        "trouble", lambda call: cells.clipped(f"{call.error_kind} {call.error}".strip() or "–", 70)
+    )
 
 
 @admin.register(LedgerEntry)
@@ -72,7 +59,7 @@ class LedgerEntryAdmin(AgentRowsAdmin):
         "latency",
         "tries",
     )
-    list_filter = (("agent", AutocompleteSelectFilter),)
+    list_filter = filters_by_agent()
     ordering = ("-at",)
     fields = (
         "agent",
@@ -99,13 +86,20 @@ class LedgerEntryAdmin(AgentRowsAdmin):
         return entries
 
     written = columns.moment("at", "when")
+    cost = columns.cell(
+        "cost", lambda entry: "unknown" if entry.cost_usd is None else f"${entry.cost_usd:.5f}"
+    )
+    latency = columns.cell("latency", lambda entry: cells.milliseconds(entry.latency_ms))
 
-    @admin.display(description="cost")
-    def cost(self, entry: LedgerEntry) -> str:
-        """Show the price, where it is known."""
-        return "unknown" if entry.cost_usd is None else f"${entry.cost_usd:.5f}"
 
-    @admin.display(description="latency")
-    def latency(self, entry: LedgerEntry) -> str:
-        """Show how long the model took."""
-        return cells.milliseconds(entry.latency_ms)
+@admin.register(DailyUsage)
+class DailyUsageAdmin(AgentRowsAdmin):
+    """Heartbeats, calls, tokens and money by agent and day (UTC)."""
+
+    list_display = ("day", "agent_link", "beats", "calls", "tokens", "cost", "level_badge")
+    list_filter = filters_by_agent()
+    ordering = ("-day",)
+    fields = ("agent", "day", "beats", "calls", "tokens", "cost_usd", "level")
+
+    cost = columns.cell("cost", lambda usage: f"${usage.cost_usd:.4f}")
+    level_badge = columns.badge("level", "budget")

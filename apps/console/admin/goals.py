@@ -1,24 +1,118 @@
-"""Pages of goals, progress notes and intents."""
+"""Pages of goals, plans and what belongs to them."""
 
 from __future__ import annotations
 
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
-from apps.console.admin.goal_inlines import (
-    IntentInline,
-    MemoryInline,
-    NoteInline,
-    PartInline,
-    PlanInline,
-    SatisfactionInline,
+from apps.console.listing import (
+    MEMORY_VECTORS,
+    AgentRowsAdmin,
+    FoundByIdAdmin,
+    NothingToEdit,
+    filters,
+    filters_by_agent,
 )
-from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
-from apps.goals.models import Goal, Intent, ProgressNote
+from apps.console.paging import BoundedInline
+from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
+
+#: Characters shown of a text in a table.
+BEGINNING = 100
+
+
+class NoteInline(NothingToEdit, BoundedInline):
+    """The notes of one goal."""
+
+    model = ProgressNote
+    fields = ("text", "at", "heartbeat_link")
+    readonly_fields = fields
+    ordering = ("-at",)
+
+    heartbeat_link = columns.cell(
+        "heartbeat",
+        lambda note: (
+            cells.link("heartbeats_heartbeat", note.heartbeat_id, "open") if note.heartbeat_id else "–"
+        ),
+    )
+
+
+class IntentInline(NothingToEdit, BoundedInline):
+    """The steps towards one goal."""
+
+    model = Intent
+    fields = ("action", "description", "status", "attempts", "last_error", "created_at", "ended_at")
+    readonly_fields = fields
+    ordering = ("-id",)
+
+
+class MemoryInline(NothingToEdit, BoundedInline):
+    """The memories tied to one goal."""
+
+    model = GoalMemoryLink
+    verbose_name_plural = "memories"
+    fields = ("kind", "memory_link", "created_at")
+    readonly_fields = fields
+    ordering = ("-created_at",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[GoalMemoryLink]:
+        """Read the memories' texts in the same query."""
+        links: QuerySet[GoalMemoryLink] = super().get_queryset(request).select_related("memory")
+        return links.defer(*MEMORY_VECTORS)
+
+    memory_link = columns.memory(longest=BEGINNING)
+
+
+class PartInline(NothingToEdit, BoundedInline):
+    """The parts of one goal."""
+
+    model = Goal
+    fk_name = "parent"
+    verbose_name_plural = "parts"
+    fields = ("part_link", "state", "fraction", "touched_at")
+    readonly_fields = fields
+    ordering = ("id",)
+
+    part_link = columns.cell("goal", lambda part: cells.link("goals_goal", part.id, part.title))
+
+
+class PlanInline(NothingToEdit, BoundedInline):
+    """The plans of one goal."""
+
+    model = Plan
+    fields = ("plan_link", "status", "risk", "estimated_ticks", "reason", "created_at", "ended_at")
+    readonly_fields = fields
+    ordering = ("-created_at",)
+
+    plan_link = columns.cell("plan", lambda plan: cells.link("goals_plan", plan.id, "steps"))
+
+
+class SatisfactionInline(NothingToEdit, BoundedInline):
+    """The satisfactions of one goal."""
+
+    model = Satisfaction
+    verbose_name_plural = "what it was worth"
+    fields = ("outcome", "reward_actual", "reward_expected", "reputation_delta", "novelty", "effort", "at")
+    readonly_fields = fields
+    ordering = ("-at",)
+
+
+class StepInline(NothingToEdit, BoundedInline):
+    """The steps of one plan."""
+
+    model = PlanStep
+    fields = (
+        "position",
+        "action",
+        "description",
+        "precondition",
+        "postcondition",
+        "estimated_ticks",
+        "status",
+    )
+    readonly_fields = fields
+    ordering = ("position",)
 
 
 @admin.register(Goal)
@@ -26,12 +120,7 @@ class GoalAdmin(AgentRowsAdmin):
     """List agents' goals."""
 
     list_display = ("title", "agent_link", "state_badge", "layer", "source_shown", "done", "touched")
-    list_filter = (
-        ("agent", AutocompleteSelectFilter),
-        ("state", ChoicesDropdownFilter),
-        ("layer", ChoicesDropdownFilter),
-        ("source", ChoicesDropdownFilter),
-    )
+    list_filter = filters_by_agent("state", "layer", "source")
     text_fields = ("title", "description")
     inlines = (PartInline, PlanInline, IntentInline, NoteInline, MemoryInline, SatisfactionInline)
     fieldsets = (
@@ -58,16 +147,9 @@ class GoalAdmin(AgentRowsAdmin):
         ("Trouble", {"fields": ("blocked_by", "blocked_by_goal", "abandonment_reason")}),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Goal]:
-        """Read the agent's name in the same query."""
-        goals: QuerySet[Goal] = super().get_queryset(request).select_related("parent", "blocked_by_goal")
-        return goals.defer(*self.unread)
+    joined = (*AgentRowsAdmin.joined, "parent", "blocked_by_goal")
 
-    @admin.display(description="state")
-    def state_badge(self, goal: Goal) -> SafeString:
-        """Show the state."""
-        return cells.badge(goal.state)
-
+    state_badge = columns.badge("state", "state")
     done = columns.share("fraction", "done")
     source_shown = columns.words("source", "source")
     touched = columns.moment("touched_at", "touched")
@@ -82,18 +164,10 @@ class ProgressNoteAdmin(FoundByIdAdmin):
     sortable_by = ()
     fields = ("text", "goal", "written_by", "at")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[ProgressNote]:
-        """Read the goal's title in the same query."""
-        notes: QuerySet[ProgressNote] = super().get_queryset(request).select_related("goal")
-        return notes
+    joined = ("goal",)
 
     beginning = columns.beginning("text", "note")
-
-    @admin.display(description="goal")
-    def goal_link(self, note: ProgressNote) -> SafeString:
-        """Name its goal."""
-        return cells.link("goals_goal", note.goal_id, note.goal.title)
-
+    goal_link = columns.goal()
     written = columns.moment("at", "written")
     written_by = columns.heartbeat("heartbeat_id", "written by")
 
@@ -103,7 +177,7 @@ class IntentAdmin(AgentRowsAdmin):
     """Committed steps towards goals."""
 
     list_display = ("beginning", "action", "goal_link", "agent_link", "status_badge", "attempts", "made")
-    list_filter = (("agent", AutocompleteSelectFilter), ("status", ChoicesDropdownFilter))
+    list_filter = filters_by_agent("status")
     text_fields = ("description",)
     fields = (
         "action",
@@ -122,17 +196,115 @@ class IntentAdmin(AgentRowsAdmin):
         "ended_at",
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Intent]:
-        """Read the names in the same query."""
-        intents: QuerySet[Intent] = super().get_queryset(request).select_related("goal", "step")
-        return intents.defer(*self.unread)
+    joined = (*AgentRowsAdmin.joined, "goal", "step")
 
     beginning = columns.beginning("description", "step")
-
-    @admin.display(description="goal")
-    def goal_link(self, intent: Intent) -> SafeString:
-        """Name its goal."""
-        return cells.link("goals_goal", intent.goal_id, intent.goal.title)
-
+    goal_link = columns.goal()
     made = columns.moment("created_at", "made")
     held_by = columns.heartbeat("locked_by", "locked by")
+
+
+@admin.register(Plan)
+class PlanAdmin(AgentRowsAdmin):
+    """List plans."""
+
+    list_display = ("goal_link", "agent_link", "status_badge", "risk", "estimated_ticks", "made")
+    list_filter = filters_by_agent("status")
+    text_fields = ("reason",)
+    inlines = (StepInline,)
+    fields = (
+        "goal",
+        "agent",
+        "status",
+        "needs",
+        "estimated_ticks",
+        "estimated_cost",
+        "risk",
+        "reason",
+        "created_at",
+        "ended_at",
+    )
+
+    joined = (*AgentRowsAdmin.joined, "goal")
+
+    goal_link = columns.goal()
+    needs = columns.cell("depends on", lambda plan: "; ".join(map(str, plan.dependencies)))
+    made = columns.moment("created_at", "made")
+
+
+@admin.register(PlanStep)
+class PlanStepAdmin(FoundByIdAdmin):
+    """Steps of plans."""
+
+    list_display = ("beginning", "action", "position", "plan_link", "status_badge")
+    agent_path = "plan__agent"
+    sortable_by = ()
+    fields = (
+        "plan",
+        "position",
+        "action",
+        "description",
+        "precondition",
+        "postcondition",
+        "estimated_ticks",
+        "status",
+    )
+
+    joined = ("plan__goal",)
+
+    beginning = columns.beginning("description", "step")
+    plan_link = columns.cell(
+        "plan for", lambda step: cells.link("goals_plan", step.plan_id, step.plan.goal.title)
+    )
+    status_badge = columns.badge("status", "status")
+
+
+@admin.register(GoalMemoryLink)
+class GoalMemoryLinkAdmin(FoundByIdAdmin):
+    """List links between memories and goals."""
+
+    list_display = ("kind", "goal_link", "memory_link", "made")
+    list_filter = filters("kind")
+    agent_path = "goal__agent"
+    sortable_by = ()
+    fields = ("goal", "memory", "kind", "created_at")
+
+    joined = ("goal", "memory")
+    unread = MEMORY_VECTORS
+
+    goal_link = columns.goal()
+    memory_link = columns.memory(longest=BEGINNING)
+    made = columns.moment("created_at", "made")
+
+
+@admin.register(Satisfaction)
+class SatisfactionAdmin(AgentRowsAdmin):
+    """List the satisfactions of closed goals."""
+
+    list_display = (
+        "goal_link",
+        "agent_link",
+        "outcome",
+        "reward_actual",
+        "reward_expected",
+        "novelty",
+        "effort",
+        "ended",
+    )
+    list_filter = filters_by_agent()
+    fields = (
+        "goal",
+        "agent",
+        "outcome",
+        "reward_actual",
+        "reward_expected",
+        "reputation_delta",
+        "novelty",
+        "effort",
+        "at",
+    )
+
+    joined = (*AgentRowsAdmin.joined, "goal")
+
+    goal_link = columns.goal()
+    ended = columns.moment("at", "ended")

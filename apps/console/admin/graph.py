@@ -1,4 +1,4 @@
-"""Pages of the knowledge graph's relations."""
+"""Pages of the graph around memories: relations, episodes, clusters and concepts."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from uuid import UUID
 
 from django.contrib import admin
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin
+from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, filters_by_agent
 from apps.console.nodes import NamedNode, name_nodes
-from apps.memories.models import Edge
+from apps.console.pages.graph import (
+    read_cluster,
+    read_concept,
+    read_episode,
+)
+from apps.memories.models import Cluster, Concept, Edge, Episode
 
 
 @admin.register(Edge)
@@ -20,7 +24,7 @@ class EdgeAdmin(AgentRowsAdmin):
     """Typed, directed relations between what an agent remembers, thinks, believes and wants."""
 
     list_display = ("source_link", "relation_shown", "target_link", "weight_shown", "agent_link", "drawn")
-    list_filter = (("agent", AutocompleteSelectFilter),)
+    list_filter = filters_by_agent()
     list_display_links = ("relation_shown",)
     text_fields = ("relation", "note")
     fields = (
@@ -45,21 +49,9 @@ class EdgeAdmin(AgentRowsAdmin):
         for edge in rows:
             vars(edge)["named"] = named
 
-    @admin.display(description="from")
-    def source_link(self, edge: Edge) -> SafeString:
-        """Link what it leads from."""
-        return _end(edge, edge.source_kind, edge.source_id)
-
-    @admin.display(description="to")
-    def target_link(self, edge: Edge) -> SafeString:
-        """Link what it leads to."""
-        return _end(edge, edge.target_kind, edge.target_id)
-
-    @admin.display(description="relation")
-    def relation_shown(self, edge: Edge) -> str:
-        """Write the relation as words."""
-        return edge.relation.replace("_", " ")
-
+    source_link = columns.cell("from", lambda edge: _end(edge, edge.source_kind, edge.source_id))
+    target_link = columns.cell("to", lambda edge: _end(edge, edge.target_kind, edge.target_id))
+    relation_shown = columns.words("relation", "relation")
     weight_shown = columns.share("weight", "weight")
     drawn = columns.moment("created_at", "drawn")
     drawn_by = columns.origin("origin", "drawn by")
@@ -68,3 +60,94 @@ class EdgeAdmin(AgentRowsAdmin):
 def _end(edge: Edge, kind: str, row_id: UUID) -> SafeString:
     named: dict[tuple[str, UUID], NamedNode] = vars(edge)["named"]
     return cells.node(kind, row_id, named[kind, row_id].text)
+
+
+@admin.register(Episode)
+class EpisodeAdmin(OwnPageAdmin):
+    """Episodes, each with its members in order and what it came to."""
+
+    list_display = ("beginning", "agent_link", "state", "size", "began", "lasted", "summarized")
+    list_filter = filters_by_agent()
+    text_fields = ("summary", "session")
+    page_template = "console/episode.html"
+
+    read_page = staticmethod(read_episode)
+
+    unread = (*OwnPageAdmin.unread, "embedding", "lexical")
+
+    beginning = columns.cell(
+        "episode",
+        lambda episode: cells.clipped(
+            episode.summary or cells.words_of_origin(episode.session) or "no session", 90
+        ),
+    )
+    state = columns.cell(
+        "state",
+        lambda episode: (
+            cells.badge("open", "busy") if episode.ended_at is None else cells.badge("closed", "calm")
+        ),
+    )
+    began = columns.moment("started_at", "began")
+    lasted = columns.cell("lasted", lambda episode: cells.duration(episode.last_at - episode.started_at))
+
+    @admin.display(description="summarized by")
+    def summarized(self, episode: Episode) -> str:
+        """Show the author of the summary."""
+        if episode.summarized_at is not None:
+            return episode.summarized_by
+        return f"failed {episode.failures}×" if episode.failures else "not yet"
+
+
+@admin.register(Cluster)
+class ClusterAdmin(OwnPageAdmin):
+    """List clusters, and show each with its keywords, members and feeling."""
+
+    list_display = (
+        "name",
+        "agent_link",
+        "keywords_shown",
+        "size",
+        "importance_shown",
+        "feeling",
+        "active",
+    )
+    list_filter = filters_by_agent()
+    text_fields = ("name",)
+    page_template = "console/cluster.html"
+
+    read_page = staticmethod(read_cluster)
+
+    unread = (*OwnPageAdmin.unread, "centroid")
+
+    keywords_shown = columns.cell(
+        "about", lambda cluster: cells.clipped(", ".join(str(word) for word in cluster.keywords) or "–", 70)
+    )
+    importance_shown = columns.share("importance", "importance")
+    feeling = columns.cell(
+        "feeling", lambda cluster: cells.feeling(cluster.emotional_valence, cluster.emotional_intensity)
+    )
+    active = columns.moment("activated_at", "last active")
+
+
+@admin.register(Concept)
+class ConceptAdmin(OwnPageAdmin):
+    """Concepts, each with the broader one above it."""
+
+    list_display = ("name", "agent_link", "broader", "depth", "made")
+    list_filter = filters_by_agent()
+    text_fields = ("name", "description")
+    page_template = "console/concept.html"
+
+    read_page = staticmethod(read_concept)
+
+    joined = (*OwnPageAdmin.joined, "parent")
+
+    @admin.display(description="broader")
+    def broader(self, concept: Concept) -> SafeString | str:
+        """Link the concept above it."""
+        if concept.parent is None:
+            return "–"
+        return cells.link("memories_concept", concept.parent.id, concept.parent.name)
+
+    depth = columns.cell("depth", lambda concept: len(concept.ancestors))
+    made = columns.moment("created_at", "first met")

@@ -1,19 +1,21 @@
-"""Pages of heartbeats and percepts."""
+"""Pages of heartbeats, percepts, heartbeat schedules and processes."""
 
 from __future__ import annotations
 
-import json
+from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
-from apps.console.pages.heartbeat import HeartbeatPage, read_heartbeat
-from apps.heartbeats.models import Heartbeat, Percept
+from apps.console.access import access_of, is_platform_operator
+from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters, filters_by_agent
+from apps.console.pages.heartbeat import read_heartbeat
+from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept, Process, ScheduleState
+from apps.heartbeats.services.processes import SILENT_AFTER
 
 
 @admin.register(Heartbeat)
@@ -31,73 +33,114 @@ class HeartbeatAdmin(OwnPageAdmin):
         "own_time",
         "model",
     )
-    list_filter = (
-        ("agent", AutocompleteSelectFilter),
-        ("status", ChoicesDropdownFilter),
-        ("trigger", ChoicesDropdownFilter),
-    )
+    list_filter = filters_by_agent("status", "trigger")
     text_fields = ("narrative", "reason")
     ordering = ("-started_at",)
     page_template = "console/heartbeat.html"
 
-    def read_page(self, row: Heartbeat) -> HeartbeatPage:
-        """Read what its page shows."""
-        return read_heartbeat(row)
+    read_page = staticmethod(read_heartbeat)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Heartbeat]:
-        """Leave the wide parts to the page."""
-        beats: QuerySet[Heartbeat] = super().get_queryset(request)
-        if is_list(request):
-            beats = beats.defer(
-                "checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped", *self.unread
-            )
-        return beats
+    unread_in_list = ("checkpoint", "situation", "reasoning", "actions", "goal_changes", "dropped")
 
     began = columns.moment("started_at", "began")
     mode_shown = columns.words("mode", "mode")
-
-    @admin.display(description="#")
-    def beat_number(self, beat: Heartbeat) -> str:
-        """Number it."""
-        return f"{beat.number:,}" if beat.number else "–"
-
-    @admin.display(description="what happened")
-    def story(self, beat: Heartbeat) -> SafeString:
-        """Show the beginning of the narrative, or the reason why there is none."""
-        return cells.clipped(beat.narrative or beat.reason or "–", 90)
-
-    @admin.display(description="energy")
-    def energy(self, beat: Heartbeat) -> str:
-        """Show what it had and what it left."""
-        return cells.spending(beat.energy_start, beat.energy_end, beat.energy_unit)
-
-    @admin.display(description="own time")
-    def own_time(self, beat: Heartbeat) -> str:
-        """Show the time in Arbor's own code."""
-        return cells.milliseconds(beat.own_ms)
+    beat_number = columns.cell("#", lambda heartbeat: f"{heartbeat.number:,}" if heartbeat.number else "–")
+    story = columns.cell(
+        "what happened", lambda heartbeat: cells.clipped(heartbeat.narrative or heartbeat.reason or "–", 90)
+    )
+    energy = columns.cell(
+        "energy",
+        lambda heartbeat: cells.spending(heartbeat.energy_start, heartbeat.energy_end, heartbeat.energy_unit),
+    )
+    own_time = columns.cell("own time", lambda heartbeat: cells.milliseconds(heartbeat.own_ms))
 
 
 @admin.register(Percept)
 class PerceptAdmin(AgentRowsAdmin):
     """List percepts."""
 
-    list_display = ("beginning", "agent_link", "kind_shown", "arrived", "heard")
-    list_filter = (("agent", AutocompleteSelectFilter), ("kind", ChoicesDropdownFilter))
+    list_display = ("beginning", "agent_link", "kind_shown", "arrived", "received")
+    list_filter = filters_by_agent("kind")
     text_fields = ("content",)
     fields = ("content", "detail_shown", "agent", "peer", "kind_shown", "urgent", "at", "heartbeat")
 
-    @admin.display(description="detail")
-    def detail_shown(self, percept: Percept) -> SafeString:
-        """Show what goes with it, as JSON."""
-        return cells.block(json.dumps(percept.detail, ensure_ascii=False, indent=2))
-
+    detail_shown = columns.json("detail", "detail")
     beginning = columns.beginning("content", "content")
     kind_shown = columns.words("kind", "kind")
     arrived = columns.moment("at", "arrived")
 
     @admin.display(description="taken in")
-    def heard(self, percept: Percept) -> SafeString:
+    def received(self, percept: Percept) -> SafeString:
         """Link the heartbeat that took the percept in."""
         if percept.heartbeat_id is None:
             return cells.badge("waiting")
         return cells.link("heartbeats_heartbeat", percept.heartbeat_id, "by a heartbeat")
+
+
+@admin.register(HeartbeatSchedule)
+class HeartbeatScheduleAdmin(AgentRowsAdmin):
+    """List heartbeat schedules."""
+
+    list_display = ("agent_link", "state_badge", "next_due", "interval", "lease", "attempts", "trouble")
+    list_display_links = None
+    list_filter = filters("state")
+    search_fields = ("agent__name",)
+    ordering = ("next_due_at", "agent_id")
+    fields = (
+        "agent",
+        "state",
+        "next_due",
+        "paused_until",
+        "interval_s",
+        "slot_at",
+        "epoch",
+        "lease_until",
+        "attempts",
+        "last_error",
+    )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """Search by the agent's name."""
+        term = search_term.strip()
+        return (queryset.filter(agent__name__icontains=term) if term else queryset), False
+
+    @property
+    def search_help_text(self) -> str:
+        """Say what can be searched for."""
+        return "An agent's name"
+
+    state_badge = columns.badge("state", "state")
+    next_due = columns.cell(
+        "next due",
+        lambda schedule: cells.due(schedule.due_at) if schedule.state != ScheduleState.OFF else "–",
+    )
+    interval = columns.cell("every", lambda schedule: cells.span(schedule.interval_s))
+    lease = columns.cell(
+        "lease until", lambda schedule: cells.when(schedule.lease_until) if schedule.lease_until else "–"
+    )
+    trouble = columns.error("last_error")
+
+
+@admin.register(Process)
+class ProcessAdmin(ConsoleAdmin):
+    """List the processes of the platform by their own reports; a silent one is shown as silent."""
+
+    list_display = ("name", "state", "kind", "queues", "pool", "concurrency", "received", "started")
+    ordering = ("kind", "name")
+    sortable_by = ()
+    fields = ("name", "kind", "queues", "pool", "concurrency", "started_at", "seen_at")
+
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let every member look, and those who run the installation."""
+        return access_of(request) is not None or is_platform_operator(request)
+
+    @admin.display(description="state")
+    def state(self, process: Process) -> SafeString:
+        """Show whether the process reported lately."""
+        alive = process.seen_at >= timezone.now() - SILENT_AFTER
+        return cells.badge("alive", "good") if alive else cells.badge("unknown", "warn")
+
+    received = columns.moment("seen_at", "heard of")
+    started = columns.moment("started_at", "started")

@@ -1,4 +1,4 @@
-"""Pages of memories, accesses and practice. Viewing a page counts no access."""
+"""Pages of memories, accesses, practice, buffer items and code snippets. Viewing a page counts no access."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
-from apps.console.listing import FoundByIdAdmin, OwnPageAdmin, is_list
-from apps.console.pages.memory import MemoryPage, read_memory
-from apps.memories.models import Memory, MemoryAccess, Practice
+from apps.console.listing import (
+    MEMORY_VECTORS,
+    AgentRowsAdmin,
+    FoundByIdAdmin,
+    OwnPageAdmin,
+    filters_by_agent,
+    is_list,
+)
+from apps.console.pages.memory import read_memory
+from apps.memories.models import BufferItem, CodeSnippet, Memory, MemoryAccess, Practice
 
 
 @admin.register(Memory)
@@ -28,17 +34,11 @@ class MemoryAdmin(OwnPageAdmin):
         "recalled",
         "embedded",
     )
-    list_filter = (
-        ("agent", AutocompleteSelectFilter),
-        ("type", ChoicesDropdownFilter),
-        ("status", ChoicesDropdownFilter),
-    )
+    list_filter = filters_by_agent("type", "status")
     text_fields = ("content",)
     page_template = "console/memory.html"
 
-    def read_page(self, row: Memory) -> MemoryPage:
-        """Read what its page shows."""
-        return read_memory(row)
+    read_page = staticmethod(read_memory)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
         """Leave the vectors where they are, and count recalls in the same query."""
@@ -50,14 +50,12 @@ class MemoryAdmin(OwnPageAdmin):
         )
 
     beginning = columns.beginning("content", "memory")
-
-    @admin.display(description="type")
-    def type_shown(self, memory: Memory) -> SafeString:
-        """Show its type, and that it is archived."""
-        return cells.badge(
+    type_shown = columns.cell(
+        "type",
+        lambda memory: cells.badge(
             memory.type if memory.status == "active" else f"{memory.type}, {memory.status}", "calm"
-        )
-
+        ),
+    )
     importance_shown = columns.share("importance", "importance")
     occurred = columns.moment("occurred_at", "when")
 
@@ -67,10 +65,9 @@ class MemoryAdmin(OwnPageAdmin):
         access = memory._state.fields_cache.get("access")
         return f"{access.count}×" if access else "never"
 
-    @admin.display(description="embedded by")
-    def embedded(self, memory: Memory) -> str:
-        """Name the model of its vector."""
-        return memory.embedding_model.rpartition("/")[2] or "not yet"
+    embedded = columns.cell(
+        "embedded by", lambda memory: memory.embedding_model.rpartition("/")[2] or "not yet"
+    )
 
 
 @admin.register(MemoryAccess)
@@ -83,15 +80,10 @@ class MemoryAccessAdmin(FoundByIdAdmin):
     sortable_by = ()
     fields = ("memory", "count", "last_at", "reinforced", "reinforced_at")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[MemoryAccess]:
-        """Read the memory's text alone."""
-        rows: QuerySet[MemoryAccess] = super().get_queryset(request).select_related("memory")
-        return rows.defer("memory__embedding", "memory__lexical")
+    joined = ("memory",)
+    unread = MEMORY_VECTORS
 
-    @admin.display(description="memory")
-    def memory_link(self, access: MemoryAccess) -> SafeString:
-        """Begin the memory."""
-        return cells.link("memories_memory", access.memory_id, cells.clipped(access.memory.content))
+    memory_link = columns.memory()
 
 
 @admin.register(Practice)
@@ -104,12 +96,70 @@ class PracticeAdmin(FoundByIdAdmin):
     sortable_by = ()
     fields = ("memory", "successes", "failures", "last_at")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Practice]:
-        """Read the memory's text alone."""
-        rows: QuerySet[Practice] = super().get_queryset(request).select_related("memory")
-        return rows.defer("memory__embedding", "memory__lexical")
+    joined = ("memory",)
+    unread = MEMORY_VECTORS
 
-    @admin.display(description="procedure")
-    def memory_link(self, practice: Practice) -> SafeString:
-        """Begin the procedure."""
-        return cells.link("memories_memory", practice.memory_id, cells.clipped(practice.memory.content))
+    memory_link = columns.memory("procedure")
+
+
+@admin.register(BufferItem)
+class BufferItemAdmin(AgentRowsAdmin):
+    """List buffer items, until they expire or are promoted to memories."""
+
+    list_display = (
+        "beginning",
+        "agent_link",
+        "importance_shown",
+        "accesses",
+        "heard_from",
+        "expires",
+        "became",
+    )
+    list_filter = filters_by_agent()
+    text_fields = ("content",)
+    fields = (
+        "content",
+        "agent",
+        "importance_shown",
+        "heard_from",
+        "accesses",
+        "created_at",
+        "expires_at",
+        "became",
+    )
+
+    joined = (*AgentRowsAdmin.joined, "promoted_to")
+    unread = (
+        *AgentRowsAdmin.unread,
+        "embedding",
+        "lexical",
+        "promoted_to__embedding",
+        "promoted_to__lexical",
+    )
+
+    beginning = columns.beginning("content", "content")
+    importance_shown = columns.share("importance", "importance")
+    heard_from = columns.origin("source", "source")
+    expires = columns.moment("expires_at", "expires")
+
+    @admin.display(description="became")
+    def became(self, item: BufferItem) -> SafeString | str:
+        """Link the memory that it was promoted to."""
+        if item.promoted_to is None:
+            return "–"
+        return cells.node("memory", item.promoted_to.id, item.promoted_to.content)
+
+
+@admin.register(CodeSnippet)
+class CodeSnippetAdmin(AgentRowsAdmin):
+    """List code snippets from conversations and messages."""
+
+    list_display = ("beginning", "agent_link", "language", "came_from", "kept")
+    list_filter = filters_by_agent()
+    text_fields = ("title", "code")
+    fields = ("title", "agent", "language", "came_from", "created_at", "code_shown")
+
+    beginning = columns.cell("about", lambda snippet: cells.clipped(snippet.title or snippet.code))
+    came_from = columns.origin("source", "source")
+    kept = columns.moment("created_at", "kept")
+    code_shown = columns.cell("code", lambda snippet: cells.block(snippet.code))

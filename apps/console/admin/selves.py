@@ -1,26 +1,27 @@
-"""Pages of beliefs, aspects, preferences, evidence, proposals and self history."""
+"""Pages of beliefs, aspects, preferences, evidence, proposals, self history, boundaries, peers and experiences."""
 
 from __future__ import annotations
 
 from shlex import quote
 
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin
+from apps.console.listing import MEMORY_VECTORS, AgentRowsAdmin, FoundByIdAdmin, filters_by_agent
 from apps.console.nodes import link_ids
 from apps.selves.models import (
     Belief,
     BeliefEvidence,
+    Boundary,
+    Experience,
     IdentityAspect,
+    PeerModel,
     Preference,
     Proposal,
     SelfChange,
 )
+from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.proposals import ProposalStatus
 
 
@@ -42,11 +43,7 @@ class BeliefAdmin(_SelfAdmin):
         "status_badge",
         "came_from",
     )
-    list_filter = (
-        ("agent", AutocompleteSelectFilter),
-        ("category", ChoicesDropdownFilter),
-        ("status", ChoicesDropdownFilter),
-    )
+    list_filter = filters_by_agent("category", "status")
     text_fields = ("statement",)
     fields = (
         "statement",
@@ -69,11 +66,7 @@ class IdentityAspectAdmin(_SelfAdmin):
     """List aspects of identities."""
 
     list_display = ("beginning", "agent_link", "kind_shown", "stability_shown", "status_badge", "came_from")
-    list_filter = (
-        ("agent", AutocompleteSelectFilter),
-        ("kind", ChoicesDropdownFilter),
-        ("status", ChoicesDropdownFilter),
-    )
+    list_filter = filters_by_agent("kind", "status")
     text_fields = ("content",)
     fields = (
         "content",
@@ -87,11 +80,7 @@ class IdentityAspectAdmin(_SelfAdmin):
     )
 
     beginning = columns.beginning("content", "aspect")
-
-    @admin.display(description="kind")
-    def kind_shown(self, aspect: IdentityAspect) -> str:
-        """Write its kind as words."""
-        return aspect.kind.replace("_", " ")
+    kind_shown = columns.words("kind", "kind")
 
 
 @admin.register(Preference)
@@ -99,7 +88,7 @@ class PreferenceAdmin(AgentRowsAdmin):
     """List preferences."""
 
     list_display = ("key", "agent_link", "value", "came_from", "since")
-    list_filter = (("agent", AutocompleteSelectFilter),)
+    list_filter = filters_by_agent()
     text_fields = ("key", "value")
     fields = ("key", "value", "agent", "came_from", "updated_at")
 
@@ -115,26 +104,21 @@ class BeliefEvidenceAdmin(FoundByIdAdmin):
     list_filter = ("supports",)
     fields = ("belief", "memory", "supports", "strength_shown", "at")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[BeliefEvidence]:
-        """Read beliefs and memories in the same query, without their vectors."""
-        rows: QuerySet[BeliefEvidence] = super().get_queryset(request).select_related("belief", "memory")
-        return rows.defer("memory__embedding", "memory__lexical")
+    joined = ("belief", "memory")
+    unread = MEMORY_VECTORS
 
-    @admin.display(description="belief")
-    def belief_shown(self, piece: BeliefEvidence) -> SafeString:
-        """Link the belief."""
-        return cells.link("selves_belief", piece.belief_id, piece.belief)
-
-    @admin.display(description="memory")
-    def memory_shown(self, piece: BeliefEvidence) -> SafeString:
-        """Link the memory."""
-        return cells.link("memories_memory", piece.memory_id, piece.memory)
-
-    @admin.display(description="speaks")
-    def side(self, piece: BeliefEvidence) -> SafeString:
-        """Show whether the memory supports the belief."""
-        return cells.badge("for" if piece.supports else "against", "good" if piece.supports else "bad")
-
+    belief_shown = columns.cell(
+        "belief", lambda piece: cells.link("selves_belief", piece.belief_id, piece.belief)
+    )
+    memory_shown = columns.cell(
+        "memory", lambda piece: cells.link("memories_memory", piece.memory_id, piece.memory)
+    )
+    side = columns.cell(
+        "speaks",
+        lambda piece: cells.badge(
+            "for" if piece.supports else "against", "good" if piece.supports else "bad"
+        ),
+    )
     strength_shown = columns.share("strength", "strength")
     since = columns.moment("at", "since")
 
@@ -153,11 +137,7 @@ class ProposalAdmin(AgentRowsAdmin):
         "came_from",
         "made",
     )
-    list_filter = (
-        ("agent", AutocompleteSelectFilter),
-        ("kind", ChoicesDropdownFilter),
-        ("status", ChoicesDropdownFilter),
-    )
+    list_filter = filters_by_agent("kind", "status")
     text_fields = ("content",)
     fields = (
         "content",
@@ -178,19 +158,13 @@ class ProposalAdmin(AgentRowsAdmin):
 
     beginning = columns.beginning("content", "proposal")
     confidence_shown = columns.share("confidence", "confidence")
-
-    @admin.display(description="change")
-    def change_shown(self, proposal: Proposal) -> SafeString:
-        """Show the effect of acceptance."""
-        return cells.block(_as_text(proposal.change))
-
+    change_shown = columns.cell("change", lambda proposal: cells.block(_as_text(proposal.change)))
     came_from = columns.origin("source", "source")
     who_decided = columns.origin("decided_by", "decided by")
-
-    @admin.display(description="evidence")
-    def evidence_shown(self, proposal: Proposal) -> SafeString:
-        """Show the beginnings of the memories that are the evidence. One query; no list shows this."""
-        return cells.listed(link_ids(proposal.agent_id, list(map(str, proposal.evidence))))
+    evidence_shown = columns.cell(
+        "evidence",
+        lambda proposal: cells.listed(link_ids(proposal.agent_id, list(map(str, proposal.evidence)))),
+    )
 
     @admin.display(description="to decide it")
     def decide(self, proposal: Proposal) -> SafeString | str:
@@ -208,28 +182,114 @@ class SelfChangeAdmin(AgentRowsAdmin):
     """List the self history."""
 
     list_display = ("what", "agent_link", "after_shown", "who_decided", "since")
-    list_filter = (("agent", AutocompleteSelectFilter),)
+    list_filter = filters_by_agent()
     text_fields = ("what", "decided_by")
     fields = ("what", "agent", "target_shown", "before_shown", "after_shown", "proposal", "who_decided", "at")
 
-    @admin.display(description="which")
-    def target_shown(self, change: SelfChange) -> SafeString:
-        """Link the changed part by its text. One query; no list shows this."""
-        return cells.listed(link_ids(change.agent_id, [str(change.target_id)]))
-
-    @admin.display(description="before")
-    def before_shown(self, change: SelfChange) -> SafeString:
-        """Show the value before."""
-        return cells.block(_as_text(change.before))
-
-    @admin.display(description="after")
-    def after_shown(self, change: SelfChange) -> SafeString:
-        """Show the value after."""
-        return cells.block(_as_text(change.after))
-
+    target_shown = columns.cell(
+        "which", lambda change: cells.listed(link_ids(change.agent_id, [str(change.target_id)]))
+    )
+    before_shown = columns.cell("before", lambda change: cells.block(_as_text(change.before)))
+    after_shown = columns.cell("after", lambda change: cells.block(_as_text(change.after)))
     who_decided = columns.origin("decided_by", "decided by")
     since = columns.moment("at", "when")
 
 
 def _as_text(value: dict[str, object]) -> str:
     return "\n".join(f"{name}: {part}" for name, part in value.items())
+
+
+_NAMES = ", ".join(boundary.name.replace("_", " ") for boundary in DEFAULT_BOUNDARIES)
+
+
+@admin.register(Boundary)
+class BoundaryAdmin(AgentRowsAdmin):
+    """List agents' own boundaries; five more are default ones."""
+
+    when_empty = f"No agent has a boundary of its own. Every agent has these: {_NAMES}."
+    when_empty_see = "arbor self boundary list NAME"
+    list_display = (
+        "name",
+        "agent_link",
+        "type",
+        "response",
+        "flexibility_shown",
+        "importance_shown",
+        "enabled",
+    )
+    list_filter = filters_by_agent("response", "type")
+    text_fields = ("name", "description")
+    fields = (
+        "name",
+        "agent",
+        "description",
+        "type",
+        "response",
+        "flexibility_shown",
+        "importance_shown",
+        "patterns_shown",
+        "examples_shown",
+        "enabled",
+        "came_from",
+        "created_at",
+        "updated_at",
+    )
+
+    flexibility_shown = columns.share("flexibility", "flexibility")
+    importance_shown = columns.share("importance", "importance")
+    came_from = columns.origin("source", "source")
+    #: The patterns and examples of the boundary.
+    patterns_shown = columns.lines("patterns", "patterns")
+    examples_shown = columns.lines("examples", "examples")
+
+
+@admin.register(PeerModel)
+class PeerModelAdmin(AgentRowsAdmin):
+    """List agents' peers."""
+
+    list_display = (
+        "name",
+        "agent_link",
+        "interactions",
+        "successes",
+        "competence_shown",
+        "reliability_shown",
+        "met",
+    )
+    list_filter = filters_by_agent()
+    text_fields = ("name",)
+    fields = (
+        "name",
+        "agent",
+        "peer",
+        "interactions",
+        "successes",
+        "competence_shown",
+        "reliability_shown",
+        "interests_shown",
+        "last_tick",
+        "last_at",
+    )
+
+    competence_shown = columns.share("competence", "competence")
+    reliability_shown = columns.share("reliability", "reliability")
+    interests_shown = columns.lines("interests", "cares for")
+    met = columns.moment("last_at", "met")
+
+
+@admin.register(Experience)
+class ExperienceAdmin(AgentRowsAdmin):
+    """List agents' experiences."""
+
+    list_display = ("action", "agent_link", "tick", "outcome_shown", "about_shown", "lesson_shown", "since")
+    list_filter = filters_by_agent()
+    text_fields = ("action", "about", "lesson")
+    fields = ("action", "agent", "tick", "done_by", "about", "outcome_shown", "lesson", "at")
+
+    outcome_shown = columns.cell(
+        "outcome", lambda experience: cells.badge(experience.outcome, cells.tone(experience.outcome))
+    )
+    about_shown = columns.beginning("about", "about")
+    lesson_shown = columns.beginning("lesson", "lesson")
+    since = columns.moment("at", "when")
+    done_by = columns.heartbeat("heartbeat_id", "heartbeat")

@@ -9,11 +9,10 @@ from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.utils.safestring import SafeString
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
-from apps.console import cells
+from apps.console import cells, columns
 from apps.console.access import actor_of, is_platform_operator
 from apps.console.listing import ConsoleAdmin, PlatformAdmin
 from apps.tenants.models import Membership, Tenant, User
@@ -52,10 +51,7 @@ class TenantAdmin(PlatformAdmin):
         response: HttpResponse = super().changelist_view(request, extra_context)
         return response
 
-    @admin.display(description="status")
-    def status_badge(self, tenant: Tenant) -> SafeString:
-        """Show the tenant's status."""
-        return cells.badge(tenant.status)
+    status_badge = columns.badge("status", "status")
 
 
 @admin.register(Membership)
@@ -73,15 +69,8 @@ class MembershipAdmin(ConsoleAdmin):
         members: QuerySet[Membership] = Membership.objects.select_related("user").order_by("user__username")
         return members
 
-    @admin.display(description="person")
-    def person(self, membership: Membership) -> str:
-        """Show the person's name."""
-        return membership.user.get_username()
-
-    @admin.display(description="role")
-    def role_badge(self, membership: Membership) -> SafeString:
-        """Show the role."""
-        return cells.badge(membership.role, "calm")
+    person = columns.cell("person", lambda membership: membership.user.get_username())
+    role_badge = columns.cell("role", lambda membership: cells.badge(membership.role, "calm"))
 
 
 @admin.register(User)
@@ -107,10 +96,7 @@ class UserAdmin(PlatformAdmin):
         """Leave password hashes where they are."""
         return User.objects.defer("password").order_by("username")
 
-    @admin.display(description="name")
-    def full_name(self, user: User) -> str:
-        """Show their full name."""
-        return user.get_full_name() or "–"
+    full_name = columns.cell("name", lambda user: user.get_full_name() or "–")
 
     @admin.display(description="signs in", boolean=True)
     def active(self, user: User) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.contrib import admin
-from django.db.models import QuerySet
-from django.http import HttpRequest
 from django.utils.safestring import SafeString
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from apps.console import cells, columns
-from apps.console.listing import AgentRowsAdmin, PlatformAdmin
+from apps.console.listing import MEMORY_VECTORS, AgentRowsAdmin, PlatformAdmin, filters_by_agent
 from apps.memories.models import Activation, EmbedderFault, JobRun, Mind, NextEmbedding, Upkeep
 
 #: Labels of the maintenance flags of an `Upkeep` row.
@@ -22,19 +21,13 @@ MAINTENANCE_FLAGS = {
 
 
 class _BesideMemoryAdmin(AgentRowsAdmin):
-    list_filter = (("agent", AutocompleteSelectFilter),)
+    list_filter = filters_by_agent()
     ordering = ("-memory_id",)
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Upkeep | Activation | NextEmbedding]:
-        """Read the memory's text alone."""
-        rows: QuerySet[Upkeep | Activation | NextEmbedding] = super().get_queryset(request)
-        rows = rows.select_related("memory")
-        return rows.defer("memory__embedding", "memory__lexical", *self.unread)
+    joined = (*AgentRowsAdmin.joined, "memory")
+    unread: ClassVar[tuple[str, ...]] = (*AgentRowsAdmin.unread, *MEMORY_VECTORS)
 
-    @admin.display(description="memory")
-    def memory_link(self, row: Upkeep | Activation | NextEmbedding) -> SafeString:
-        """Link the memory by its beginning."""
-        return cells.link("memories_memory", row.memory_id, cells.clipped(row.memory.content))
+    memory_link = columns.memory()
 
 
 @admin.register(Upkeep)
@@ -44,20 +37,17 @@ class UpkeepAdmin(_BesideMemoryAdmin):
     list_display = ("memory_link", "agent_link", "neighbors_counted", "computed", "waiting")
     fields = ("memory", "agent", "neighbors", "computed_at", *MAINTENANCE_FLAGS)
 
-    @admin.display(description="neighbors")
-    def neighbors_counted(self, upkeep: Upkeep) -> str:
-        """Count the neighbors."""
-        return "–" if upkeep.neighbors is None else str(len(upkeep.neighbors))
-
+    neighbors_counted = columns.cell(
+        "neighbors", lambda upkeep: "–" if upkeep.neighbors is None else str(len(upkeep.neighbors))
+    )
     computed = columns.moment("computed_at", "computed")
-
-    @admin.display(description="waits for")
-    def waiting(self, upkeep: Upkeep) -> str:
-        """Show the maintenance flags."""
-        return (
+    waiting = columns.cell(
+        "waits for",
+        lambda upkeep: (
             ", ".join(words for chore, words in MAINTENANCE_FLAGS.items() if getattr(upkeep, chore))
             or "nothing"
-        )
+        ),
+    )
 
 
 @admin.register(Activation)
@@ -78,13 +68,7 @@ class NextEmbeddingAdmin(_BesideMemoryAdmin):
     list_display = ("memory_link", "agent_link", "embedding_model")
     fields = ("memory", "agent", "embedding_model")
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Upkeep | Activation | NextEmbedding]:
-        """Leave the vectors where they are."""
-        return (
-            super()
-            .get_queryset(request)
-            .defer("embedding", "lexical", "memory__embedding", "memory__lexical", *self.unread)
-        )
+    unread = (*_BesideMemoryAdmin.unread, "embedding", "lexical")
 
 
 @admin.register(Mind)
@@ -104,7 +88,7 @@ class MindAdmin(AgentRowsAdmin):
     )
 
     forgot = columns.moment("forgot_at", "last let it forget")
-    clustered = columns.moment("clustered_at", "last put in order")
+    clustered = columns.moment("clustered_at", "last reclustered")
 
 
 @admin.register(JobRun)
@@ -124,11 +108,7 @@ class JobRunAdmin(PlatformAdmin):
         return cells.badge("partial") if run.failed else cells.badge("done")
 
     ended = columns.moment("ended_at", "last ended")
-
-    @admin.display(description="took")
-    def took(self, run: JobRun) -> str:
-        """Show how long it took."""
-        return cells.span(run.seconds)
+    took = columns.cell("took", lambda run: cells.span(run.seconds))
 
 
 @admin.register(EmbedderFault)

@@ -12,9 +12,8 @@ from django.utils.dateparse import parse_datetime
 from apps.agents.models import Agent, AgentKey, AgentState
 from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
-from apps.console.pages.fleet import last_beats
-from apps.console.pages.memory_panel import MemoryPanel, read_memory_panel
-from apps.console.pages.schedule_panel import SchedulePanel, read_schedule_panel
+from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
+from apps.console.pages.fleet import last_heartbeats
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
@@ -121,7 +120,7 @@ class AgentPage:
 def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
     """Read what belongs to the agent, in the current tenant; its state and schedule come with it, joined."""
     state: AgentState | None = getattr(agent, "state", None)
-    beats = last_beats([agent.id], each=STRIP_CELLS).get(agent.id, [])
+    beats = last_heartbeats([agent.id], each=STRIP_CELLS).get(agent.id, [])
     energy = state.energy if state else 0.0
     goals = _goals(agent)
     memories = Memory.objects.filter(agent_id=agent.id)
@@ -133,7 +132,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         model=agent.model or default_model(),
         own_model=bool(agent.model),
         strip=beats,
-        beats=_latest_beats(agent),
+        beats=_latest_heartbeats(agent),
         mind=_mind(state.working_memory if state else {}),
         columns=_columns(goals),
         tree=_tree(goals),
@@ -151,7 +150,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         rhythm=read_schedule_panel(
             agent.id,
             notices=state.notices if state else [],
-            idle_beats=state.idle_beats if state else 0,
+            idle_heartbeats=state.idle_beats if state else 0,
         ),
         messages=list(
             OutboxMessage.objects.filter(agent_id=agent.id).order_by("-created_at")[:MESSAGES_LISTED]
@@ -164,7 +163,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
     )
 
 
-def _latest_beats(agent: Agent) -> list[Heartbeat]:
+def _latest_heartbeats(agent: Agent) -> list[Heartbeat]:
     return list(
         Heartbeat.objects.filter(agent_id=agent.id)
         .only(

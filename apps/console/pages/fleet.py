@@ -74,7 +74,7 @@ class FleetPage:
 
     @property
     def active(self) -> int:
-        """Return how many of them beat."""
+        """Return how many of them heartbeat."""
         return self.agents.get(AgentStatus.ACTIVE, 0)
 
     @property
@@ -102,7 +102,7 @@ def read_fleet() -> FleetPage:
     """Read the current tenant's fleet."""
     now = timezone.now()
     agents = dict(Agent.objects.order_by().values_list("status").annotate(Count("id")))
-    beats, hours, sampled = _day_of_beats(now)
+    beats, hours, sampled = _heartbeats_of_day(now)
     # The first condition finds them by its index; nobody is due who is talked to.
     waiting = HeartbeatSchedule.objects.annotate(claimable_at=DUE_AT).filter(
         in_flight=False, next_due_at__lte=now, claimable_at__lte=now
@@ -114,7 +114,7 @@ def read_fleet() -> FleetPage:
     levels = _low_budgets()
     processes = list(Process.objects.order_by("kind", "name")[:200])
     alive = [process for process in processes if process.seen_at >= now - SILENT_AFTER]
-    recent = list(_beats().order_by("-started_at", "-id")[:RECENT_BEATS])
+    recent = list(_heartbeats().order_by("-started_at", "-id")[:RECENT_BEATS])
     return FleetPage(
         agents=agents,
         beats=beats,
@@ -145,7 +145,7 @@ def _low_budgets() -> Counter[str]:
     )
 
 
-def _beats() -> QuerySet[Heartbeat]:
+def _heartbeats() -> QuerySet[Heartbeat]:
     """Return heartbeats without their traces and what they saw, which are wide."""
     beats: QuerySet[Heartbeat] = Heartbeat.objects.select_related("agent").only(
         "tenant_id",
@@ -168,7 +168,7 @@ def _beats() -> QuerySet[Heartbeat]:
     return beats
 
 
-def _day_of_beats(now: datetime) -> tuple[dict[str, int], list[Hour], bool]:
+def _heartbeats_of_day(now: datetime) -> tuple[dict[str, int], list[Hour], bool]:
     rows = list(
         Heartbeat.objects.filter(started_at__gte=now - WINDOW)
         .order_by("-started_at")
@@ -204,7 +204,7 @@ def _spent(now: datetime) -> dict[str, Any]:
 
 def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
     """Return the last beats of the agents that beat last, or of any when none did yet. Two queries."""
-    agent_ids = list(dict.fromkeys(beat.agent_id for beat in recent))[:STRIPS]
+    agent_ids = list(dict.fromkeys(heartbeat.agent_id for heartbeat in recent))[:STRIPS]
     agents = Agent.objects.select_related("state", "schedule").only(
         "tenant_id",
         "name",
@@ -221,13 +221,13 @@ def _strips(recent: Sequence[Heartbeat]) -> list[Strip]:
     found = list(agents.filter(id__in=agent_ids)) if agent_ids else []
     if len(found) < STRIPS:
         found += list(agents.exclude(id__in=agent_ids).order_by("name")[: STRIPS - len(found)])
-    beats = last_beats([agent.id for agent in found], each=CELLS)
+    beats = last_heartbeats([agent.id for agent in found], each=CELLS)
     place = {agent_id: position for position, agent_id in enumerate(agent_ids)}
     found.sort(key=lambda agent: (place.get(agent.id, STRIPS), agent.name))
     return [Strip(agent=agent, beats=beats.get(agent.id, [])) for agent in found]
 
 
-def last_beats(agent_ids: Sequence[UUID], *, each: int) -> dict[UUID, list[Heartbeat]]:
+def last_heartbeats(agent_ids: Sequence[UUID], *, each: int) -> dict[UUID, list[Heartbeat]]:
     """Return the last heartbeats of each agent, oldest first. One query, through the index by agent."""
     if not agent_ids:
         return {}
@@ -239,8 +239,8 @@ def last_beats(agent_ids: Sequence[UUID], *, each: int) -> dict[UUID, list[Heart
     ]
     rows = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
     beats: dict[UUID, list[Heartbeat]] = {}
-    for beat in rows:
-        beats.setdefault(beat.agent_id, []).append(beat)
+    for heartbeat in rows:
+        beats.setdefault(heartbeat.agent_id, []).append(heartbeat)
     for own in beats.values():
-        own.sort(key=lambda beat: beat.started_at)
+        own.sort(key=lambda heartbeat: heartbeat.started_at)
     return beats

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.console.nodes import NamedNode, find_nodes, id_in
 from apps.console.pages.call import Call, read_call
-from apps.console.pages.trace import Stage, draw_walk, read_stages
+from apps.console.pages.trace import Stage, draw_run, read_stages
 from apps.console.pictures.pipeline import Picture
 from apps.console.stored import dicts_in, pretty, text_of
 from apps.goals.models import Goal
@@ -63,12 +63,12 @@ class Change:
 class HeartbeatPage:
     """A heartbeat, as its page shows it."""
 
-    beat: Heartbeat
+    heartbeat: Heartbeat
     picture: Picture | None
     stages: Sequence[Stage]
     total_ms: float
     calls: Sequence[Call]
-    deeds: Sequence[ActionRow]
+    actions: Sequence[ActionRow]
     changes: Sequence[Change]
     dropped: Sequence[dict[str, str]]
     situation: str
@@ -82,50 +82,50 @@ class HeartbeatPage:
     @property
     def is_reflex(self) -> bool:
         """Tell whether rules decided, not a language model."""
-        return self.beat.model.startswith(f"{Provider.REFLEX}/")
+        return self.heartbeat.model.startswith(f"{Provider.REFLEX}/")
 
     @property
     def spent(self) -> float:
         """Return what its actions cost."""
-        return sum(deed.cost for deed in self.deeds if deed.ran)
+        return sum(action.cost for action in self.actions if action.ran)
 
     @property
     def mood(self) -> str:
         """Return in words the mood it left the agent in; empty where one half of it was not kept."""
-        valence, arousal = self.beat.emotional_valence, self.beat.arousal
+        valence, arousal = self.heartbeat.emotional_valence, self.heartbeat.arousal
         return "" if valence is None or arousal is None else in_words(valence, arousal)
 
 
-def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
+def read_heartbeat(heartbeat: Heartbeat) -> HeartbeatPage:
     """Read the trace of a heartbeat of the current tenant."""
-    steps = steps_of(beat)
-    calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).order_by("requested_at"))
+    steps = steps_of(heartbeat)
+    calls = list(ExternalCall.objects.filter(heartbeat_id=heartbeat.id).order_by("requested_at"))
     paid = {
         entry.call_id: entry
         for entry in LedgerEntry.objects.filter(call_id__in=[call.id for call in calls])
         if calls
     }
-    goals = _goals(beat)
-    deeds = dicts_in(beat.actions)
-    named = _named(beat, deeds)
-    stages, total = read_stages(beat, steps, calls)
-    neighbours = Heartbeat.objects.filter(agent_id=beat.agent_id).only(
+    goals = _goals(heartbeat)
+    actions = dicts_in(heartbeat.actions)
+    named = _named(heartbeat, actions)
+    stages, total = read_stages(heartbeat, steps, calls)
+    neighbours = Heartbeat.objects.filter(agent_id=heartbeat.agent_id).only(
         "tenant_id", "number", "status", "started_at"
     )
     return HeartbeatPage(
-        beat=beat,
-        picture=draw_walk(beat, steps, calls),
+        heartbeat=heartbeat,
+        picture=draw_run(heartbeat, steps, calls),
         stages=stages,
         total_ms=total,
         calls=[read_call(call, paid.get(call.id)) for call in calls],
-        deeds=[_deed(action, goals, named) for action in deeds],
+        actions=[_action_row(action, goals, named) for action in actions],
         changes=[
             Change(
                 goal=goals.get(str(change.get("goal_id", ""))),
                 kind=str(change.get("kind", "")),
                 text=str(change.get("change", "")),
             )
-            for change in dicts_in(beat.goal_changes)
+            for change in dicts_in(heartbeat.goal_changes)
         ],
         dropped=[
             {
@@ -133,29 +133,30 @@ def read_heartbeat(beat: Heartbeat) -> HeartbeatPage:
                 "value": text_of(item.get("value")),
                 "reason": text_of(item.get("reason")),
             }
-            for item in dicts_in(beat.dropped)
+            for item in dicts_in(heartbeat.dropped)
         ],
-        situation=pretty(beat.situation) if beat.situation else "",
-        before=neighbours.filter(started_at__lt=beat.started_at).order_by("-started_at").first(),
-        after=neighbours.filter(started_at__gt=beat.started_at).order_by("started_at").first(),
-        why_mode=_why_mode(beat),
-        unit=beat.energy_unit or BudgetKind.ENERGY.value,
+        situation=pretty(heartbeat.situation) if heartbeat.situation else "",
+        before=neighbours.filter(started_at__lt=heartbeat.started_at).order_by("-started_at").first(),
+        after=neighbours.filter(started_at__gt=heartbeat.started_at).order_by("started_at").first(),
+        why_mode=_why_mode(heartbeat),
+        unit=heartbeat.energy_unit or BudgetKind.ENERGY.value,
     )
 
 
-def _why_mode(beat: Heartbeat) -> str:
+def _why_mode(heartbeat: Heartbeat) -> str:
     try:
-        seen = Situation.model_validate(beat.situation)
+        seen = Situation.model_validate(heartbeat.situation)
     except ValidationError:
         # It has not come so far, or another Arbor stored it.
         return ""
     # Chosen by other rules than today's: theirs are not known.
-    return why_mode(seen) if mode_of(seen) == beat.mode else ""
+    return why_mode(seen) if mode_of(seen) == heartbeat.mode else ""
 
 
-def _goals(beat: Heartbeat) -> dict[str, Goal]:
+def _goals(heartbeat: Heartbeat) -> dict[str, Goal]:
     named = {
-        str(item.get("goal_id") or "") for item in [*dicts_in(beat.actions), *dicts_in(beat.goal_changes)]
+        str(item.get("goal_id") or "")
+        for item in [*dicts_in(heartbeat.actions), *dicts_in(heartbeat.goal_changes)]
     }
     # A model may name a goal that never was: the page shows its text all the same.
     ids = [row_id for text in named if (row_id := id_in(text)) is not None]
@@ -163,17 +164,17 @@ def _goals(beat: Heartbeat) -> dict[str, Goal]:
     return {str(goal.id): goal for goal in found}
 
 
-def _named(beat: Heartbeat, deeds: Sequence[Mapping[str, Any]]) -> dict[str, NamedNode]:
+def _named(heartbeat: Heartbeat, actions: Sequence[Mapping[str, Any]]) -> dict[str, NamedNode]:
     """Return by its id what actions name by one: the agent's own memories, goals and the like. One query."""
     ids = {
         row_id
-        for action in deeds
+        for action in actions
         if isinstance(action.get("params"), dict)
         for value in action["params"].values()
         for item in (value if isinstance(value, list) else [value])
         if (row_id := id_in(item)) is not None
     }
-    return {str(node.id): node for node in find_nodes(beat.agent_id, ids)}
+    return {str(node.id): node for node in find_nodes(heartbeat.agent_id, ids)}
 
 
 def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
@@ -188,7 +189,9 @@ def _params(params: Any, named: Mapping[str, NamedNode]) -> list[Param]:
     ]
 
 
-def _deed(stored: Mapping[str, Any], goals: Mapping[str, Goal], named: Mapping[str, NamedNode]) -> ActionRow:
+def _action_row(
+    stored: Mapping[str, Any], goals: Mapping[str, Goal], named: Mapping[str, NamedNode]
+) -> ActionRow:
     verdict = str(stored.get("verdict", ""))
     cost = stored.get("cost")
     return ActionRow(

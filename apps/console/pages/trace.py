@@ -40,7 +40,7 @@ class Stage:
 
 
 def read_stages(
-    beat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]
+    heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]
 ) -> tuple[list[Stage], float]:
     """Return the steps and the waits for models, in the order they began, and the whole time in milliseconds."""
     marks: list[tuple[datetime, float, Stage]] = []
@@ -78,7 +78,7 @@ def read_stages(
     if not marks:
         return [], 0.0
     marks.sort(key=lambda mark: mark[0])
-    start = min(beat.started_at, marks[0][0])
+    start = min(heartbeat.started_at, marks[0][0])
     total = max((at - start).total_seconds() * 1000 + took for at, took, _ in marks) or 1.0
     return [_placed(stage, (at - start).total_seconds() * 1000, total) for at, _, stage in marks], total
 
@@ -89,15 +89,15 @@ def _placed(stage: Stage, offset: float, total: float) -> Stage:
     return replace(stage, left=round(left, 2), width=round(width, 2))
 
 
-def draw_walk(beat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]) -> Picture | None:
+def draw_run(heartbeat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCall]) -> Picture | None:
     """Draw the agent's pipeline and the way the heartbeat took through it; none when it cannot be read."""
-    text = beat.agent.pipeline or heartbeat_text()
+    text = heartbeat.agent.pipeline or heartbeat_text()
     passed: dict[str, Passage] = {}
-    walk: list[str] = []
+    path: list[str] = []
     waits = [(call.ended_at - call.requested_at).total_seconds() for call in calls if call.ended_at]
     for step in steps:
         before = passed.get(step.node)
-        again = before is not None and (not walk or walk[-1] != step.node)
+        again = before is not None and (not path or path[-1] != step.node)
         outcome = step.outcome if before is None else min(before.outcome, step.outcome, key=_badness)
         passed[step.node] = Passage(
             outcome=outcome,
@@ -105,12 +105,14 @@ def draw_walk(beat: Heartbeat, steps: Sequence[Step], calls: Sequence[ExternalCa
             visits=(before.visits if before else 1) + (1 if again else 0),
             waited=f"{span(sum(waits))} wait" if step.handler == "think" and waits else "",
         )
-        if not walk or walk[-1] != step.node:
-            walk.append(step.node)
-    if beat.status == HeartbeatStatus.WAITING and walk:
-        last = passed[walk[-1]]
-        passed[walk[-1]] = Passage(outcome=_WAITING, milliseconds=last.milliseconds, visits=last.visits)
-    return draw_pipeline(text, passed=passed, walk=walk, ended=_ENDED.get(HeartbeatStatus(beat.status), ""))
+        if not path or path[-1] != step.node:
+            path.append(step.node)
+    if heartbeat.status == HeartbeatStatus.WAITING and path:
+        last = passed[path[-1]]
+        passed[path[-1]] = Passage(outcome=_WAITING, milliseconds=last.milliseconds, visits=last.visits)
+    return draw_pipeline(
+        text, passed=passed, path=path, ended=_ENDED.get(HeartbeatStatus(heartbeat.status), "")
+    )
 
 
 def _badness(outcome: str) -> int:

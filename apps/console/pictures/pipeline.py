@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from apps.console.pictures.pipeline_ranks import ranks_of
 from arbor.pipeline.dot import Reading, read_dot
 from arbor.pipeline.values import Edge, Node, NodeKind
 
@@ -73,24 +72,24 @@ class Picture:
 
 
 def draw_pipeline(
-    text: str, *, passed: Mapping[str, Passage], walk: Sequence[str], ended: str
+    text: str, *, passed: Mapping[str, Passage], path: Sequence[str], ended: str
 ) -> Picture | None:
-    """Draw a pipeline's DOT text and a walk through it; none when the text cannot be read.
+    """Draw a pipeline's DOT text and a path through it; none when the text cannot be read.
 
-    `walk` names the nodes in the order they were passed, `ended` is `success`, `failure`, or empty while it goes on.
+    `path` names the nodes in the order they were passed, `ended` is `success`, `failure`, or empty while it goes on.
     """
     reading = _read(text)
     if reading.faults or not reading.nodes:
         return None
-    taken = _taken(reading, walk, ended)
+    used = _passed_edges(reading, path, ended)
     places, lanes = _places(reading)
     tops = _row_tops(lanes)
     boxes = {
-        name: _box(reading.nodes[name], column, lane, tops[row], passed.get(name), taken)
+        name: _box(reading.nodes[name], column, lane, tops[row], passed.get(name), used)
         for name, (row, column, lane) in places.items()
     }
     arrows = tuple(
-        _arrow(edge, boxes, places, (edge.source, edge.target) in taken)
+        _arrow(edge, boxes, places, (edge.source, edge.target) in used)
         for edge in reading.edges
         if edge.source in boxes and edge.target in boxes
     )
@@ -110,9 +109,9 @@ def _read(text: str) -> Reading:
     return read_dot(text)
 
 
-def _taken(reading: Reading, walk: Sequence[str], ended: str) -> set[tuple[str, str]]:
-    """Return the edges the walk took: between its steps, from the start and to the exit, and through the branches between."""
-    if not walk:
+def _passed_edges(reading: Reading, path: Sequence[str], ended: str) -> set[tuple[str, str]]:
+    """Return the edges the path took: between its steps, from the start and to the exit, and through the branches between."""
+    if not path:
         return set()
     starts = [node.name for node in reading.nodes.values() if node.kind is NodeKind.START]
     exits = [
@@ -121,11 +120,11 @@ def _taken(reading: Reading, walk: Sequence[str], ended: str) -> set[tuple[str, 
         if node.kind is NodeKind.EXIT and node.exit_outcome == ended
     ]
     pairs: set[tuple[str, str]] = set()
-    for before, after in pairwise(walk):
+    for before, after in pairwise(path):
         pairs |= _way(reading, before, {after}) if before != after else set()
     for start in starts:
-        pairs |= _way(reading, start, {walk[0]})
-    return pairs | _way(reading, walk[-1], set(exits))
+        pairs |= _way(reading, start, {path[0]})
+    return pairs | _way(reading, path[-1], set(exits))
 
 
 def _way(reading: Reading, source: str, targets: set[str]) -> set[tuple[str, str]]:
@@ -192,9 +191,9 @@ def _row_tops(lanes: Sequence[int]) -> list[int]:
 
 
 def _box(
-    node: Node, column: int, lane: int, top: int, passage: Passage | None, taken: set[tuple[str, str]]
+    node: Node, column: int, lane: int, top: int, passage: Passage | None, used: set[tuple[str, str]]
 ) -> Box:
-    reached = any(node.name in pair for pair in taken)
+    reached = any(node.name in pair for pair in used)
     if passage is not None:
         look = passage.outcome
         times = f" ×{passage.visits}" if passage.visits > 1 else ""
@@ -232,7 +231,7 @@ def _wrapped(label: str) -> tuple[str, ...]:
 
 
 def _arrow(
-    edge: Edge, boxes: Mapping[str, Box], places: Mapping[str, tuple[int, int, int]], taken: bool
+    edge: Edge, boxes: Mapping[str, Box], places: Mapping[str, tuple[int, int, int]], used: bool
 ) -> Arrow:
     source, target = boxes[edge.source], boxes[edge.target]
     row, column, lane = places[edge.source]
@@ -262,7 +261,7 @@ def _arrow(
         begin = f"{source.x} {middle}H{source.x - GAP_X // 2 - 4}" if lane else f"{source.middle} {source.y}"
         path = f"M{begin}V{between}H{target.middle}V{low + 3}"
     title = f"{edge.source} to {edge.target}"
-    return Arrow(path=path, taken=taken, title=f"{title}: {edge.label}" if edge.label else title)
+    return Arrow(path=path, taken=used, title=f"{title}: {edge.label}" if edge.label else title)
 
 
 def _entry(box: Box) -> int:
@@ -273,3 +272,40 @@ def _entry(box: Box) -> int:
 def _row_top(box: Box, lane: int) -> int:
     """Return where the row of a box in that lane begins."""
     return box.y - lane * (BOX_HEIGHT + GAP_LANE)
+
+
+def ranks_of(following: Mapping[str, Sequence[str]], starts: Sequence[str]) -> dict[str, int]:
+    """Return for each node that can be reached how many others come before it on the longest way without a way back."""
+    ahead: dict[str, list[str]] = {}
+    order: list[str] = []
+    for start in starts:
+        _order(start, following, ahead, order)
+    ranks: dict[str, int] = {}
+    for name in reversed(order):
+        ranks.setdefault(name, 0)
+        for target in ahead[name]:
+            ranks[target] = max(ranks.get(target, 0), ranks[name] + 1)
+    return ranks
+
+
+def _order(
+    start: str, following: Mapping[str, Sequence[str]], ahead: dict[str, list[str]], order: list[str]
+) -> None:
+    """Add the nodes that a start leads to, each after all that it leads to; `ahead` gets their ways but those back."""
+    if start in ahead:
+        return
+    ahead[start], open_nodes = [], {start}
+    waiting = [(start, iter(following.get(start, ())))]
+    while waiting:
+        name, targets = waiting[-1]
+        target = next(targets, None)
+        if target is None:
+            order.append(name)
+            open_nodes.discard(name)
+            waiting.pop()
+        elif target not in open_nodes:
+            ahead[name].append(target)
+            if target not in ahead:
+                ahead[target] = []
+                open_nodes.add(target)
+                waiting.append((target, iter(following.get(target, ()))))

@@ -66,9 +66,9 @@ def energy(value: float | None) -> str:
 
 
 @register.filter
-def spending(beat: Heartbeat) -> str:
+def spending(heartbeat: Heartbeat) -> str:
     """Write what a heartbeat had and what it left, in its unit."""
-    return cells.spending(beat.energy_start, beat.energy_end, beat.energy_unit)
+    return cells.spending(heartbeat.energy_start, heartbeat.energy_end, heartbeat.energy_unit)
 
 
 @register.filter

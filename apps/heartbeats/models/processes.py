@@ -15,7 +15,7 @@ class Process(models.Model):
 
     #: `HOST:PID`
     name = models.CharField(max_length=200, primary_key=True)
-    #: `worker` or `beat`.
+    #: `worker` or `scheduler`.
     kind = models.CharField(max_length=12)
     queues = models.CharField(max_length=200, blank=True)
     pool = models.CharField(max_length=12, blank=True)

@@ -79,7 +79,7 @@ class Fleet:
     maintenance: dict[str, Any]
     #: `apps.contacts.services.figures.OutboxFigures`.
     outbox: dict[str, Any]
-    beat_alive: bool
+    scheduler_alive: bool
     #: Numbers of agents by kind of notice: `arbor.heartbeat.failure_modes.NoticeKind`.
     notices: dict[str, int]
 
@@ -130,7 +130,7 @@ def fleet_status() -> Fleet:
         },
         maintenance=health.as_json(),
         outbox=asdict(installation_figures()),
-        beat_alive=any(process.kind == "beat" for process in processes),
+        scheduler_alive=any(process.kind == "scheduler" for process in processes),
         notices=noticed,
     )
 

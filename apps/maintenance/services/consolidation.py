@@ -224,7 +224,7 @@ def _free_calls(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
 
     0 where the daily limit leaves none: the memories stay pending until the next day. Rules cost nothing.
 
-    Tenants with open calls share ARBOR_MAX_ERRANDS equally; a new tenant has its share at once. Calls that wait for a
+    Tenants with open calls share ARBOR_MAX_MAINTENANCE_CALLS equally; a new tenant has its share at once. Calls that wait for a
     later try count only for their own agent.
     """
     if not maintenance_model().startswith(f"{REFLEX}/") and not day_of(agent_id).level.may_maintain:
@@ -233,5 +233,5 @@ def _free_calls(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
         cursor.execute(_OPEN, {"tenant": tenant_id})
         row: tuple[int, int] = cursor.fetchone()
     open_of_tenant, others = row
-    share: int = max(1, settings.ARBOR_MAX_ERRANDS // (others + 1))
+    share: int = max(1, settings.ARBOR_MAX_MAINTENANCE_CALLS // (others + 1))
     return max(0, min(MAX_OPEN_OF_AGENT - open_of_agent, share - open_of_tenant))

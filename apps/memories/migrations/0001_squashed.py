@@ -9,7 +9,6 @@ from pgvector.django import VectorExtension
 
 import apps.tenants.fields
 import arbor.ids
-import arbor.memory.retention
 import arbor.memory.values
 
 _STORAGE = """
@@ -116,7 +115,7 @@ class Migration(migrations.Migration):
                 ('role', models.CharField(blank=True, max_length=100)),
                 ('source', models.CharField(blank=True, max_length=200)),
                 ('detail', models.JSONField(default=dict)),
-                ('retention', models.CharField(choices=[('routine', 'routine'), ('task', 'task'), ('decision', 'decision'), ('error', 'error'), ('lasting', 'lasting'), ('permanent', 'permanent')], default=arbor.memory.retention.Retention['LASTING'], max_length=9)),
+                ('retention', models.CharField(choices=[('routine', 'routine'), ('task', 'task'), ('decision', 'decision'), ('error', 'error'), ('lasting', 'lasting'), ('permanent', 'permanent')], default=arbor.memory.values.Retention['LASTING'], max_length=9)),
                 ('sequence', models.PositiveIntegerField(default=0)),
                 ('occurred_at', models.DateTimeField()),
                 ('created_at', models.DateTimeField(auto_now_add=True)),

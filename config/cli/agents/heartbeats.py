@@ -10,8 +10,6 @@ from typing import Any
 from rich.console import Console
 
 from apps.agents.models import Agent
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus
 from apps.heartbeats.services.cycles import give_cycle, run_ticks
 from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
@@ -24,7 +22,7 @@ from arbor.runtime import Tick
 from config.cli.agents.trace import model_line, render, render_step, step_line, trace_of
 from config.cli.kit import ExitCode, Output
 from config.cli.output import console, note
-from config.cli.tenancy import ChosenAgent, actor, with_agent
+from config.cli.tenancy import ChosenAgent, actor, audit_act, with_agent
 
 #: How often a heartbeat that the fleet runs is looked at.
 _LOOK_EVERY_S = 0.1
@@ -36,10 +34,10 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
     _audit_request(agent)
     followed = not here and fleet_is_live()
     if followed:
-        trace = follow_beat(agent, timeout_s=timeout, quiet=as_json)
+        trace = follow_heartbeat(agent, timeout_s=timeout, quiet=as_json)
     else:
         note("this process runs the heartbeat" if here else "no workers: this process runs the heartbeat")
-        trace = run_beat(agent)
+        trace = run_heartbeat(agent)
     # Its steps are printed already where it was followed.
     people = render({**trace, "steps": []} if followed else trace)
     done = trace["status"] == HeartbeatStatus.DONE
@@ -50,13 +48,15 @@ def run_one(agent: ChosenAgent, *, here: bool, timeout: float, as_json: bool) ->
 def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
     """Print what a heartbeat saw, decided and did."""
     with tenant_transaction(agent.tenant_id):
-        beats = Heartbeat.objects.filter(agent_id=agent.id)
+        heartbeats = Heartbeat.objects.filter(agent_id=agent.id)
         if number is None:
-            found = beats.order_by("-started_at").first()
+            found = heartbeats.order_by("-started_at").first()
             missing = f"{agent.name} has no heartbeat yet; `arbor agent run {agent.name}` runs one"
         else:
-            found = beats.filter(number=number).order_by("-started_at").first()
-            missing = f"{agent.name} has no heartbeat {number}; it has {beats.filter(number__gt=0).count()}"
+            found = heartbeats.filter(number=number).order_by("-started_at").first()
+            missing = (
+                f"{agent.name} has no heartbeat {number}; it has {heartbeats.filter(number__gt=0).count()}"
+            )
     if found is None:
         raise NotFound(missing)
     shown = _trace(agent, found)
@@ -65,12 +65,7 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
 
 def _audit_request(agent: ChosenAgent) -> None:
     with tenant_transaction(agent.tenant_id):
-        record(
-            action=AuditAction.OPERATOR_ACT,
-            actor=actor(),
-            agent_id=agent.id,
-            message="asked for a heartbeat now",
-        )
+        audit_act(agent, "asked for a heartbeat now")
 
 
 def _model_of(agent: ChosenAgent) -> str:
@@ -79,19 +74,19 @@ def _model_of(agent: ChosenAgent) -> str:
     return model_line(own or default_model())
 
 
-def _trace(agent: ChosenAgent, beat: Heartbeat) -> dict[str, Any]:
+def _trace(agent: ChosenAgent, heartbeat: Heartbeat) -> dict[str, Any]:
     with tenant_transaction(agent.tenant_id):
-        return trace_of(Heartbeat.objects.select_related("agent").get(id=beat.id))
+        return trace_of(Heartbeat.objects.select_related("agent").get(id=heartbeat.id))
 
 
-def run_beat(agent: ChosenAgent) -> dict[str, Any]:
+def run_heartbeat(agent: ChosenAgent) -> dict[str, Any]:
     """Run a heartbeat in this process, and return its trace."""
     with console(err=True).status(f"{agent.name} runs a heartbeat, {_model_of(agent)}"):
-        beat = run_heartbeat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
-    return _trace(agent, beat)
+        heartbeat = run_heartbeat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
+    return _trace(agent, heartbeat)
 
 
-def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
+def follow_heartbeat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
     """Request a heartbeat from the fleet, follow it to its end, and return its trace; print its steps unless quiet."""
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
@@ -103,13 +98,13 @@ def follow_beat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[st
     deadline = time.monotonic() + timeout_s
     with screen.status("waiting for a worker") as status:
         while True:
-            beat = follower.look()
-            if beat is not None and beat.ended_at is not None:
-                return _trace(agent, beat)
-            status.update(follower.where(beat))
+            heartbeat = follower.look()
+            if heartbeat is not None and heartbeat.ended_at is not None:
+                return _trace(agent, heartbeat)
+            status.update(follower.where(heartbeat))
             if time.monotonic() > deadline:
                 raise ServerError(
-                    f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.where(beat)});"
+                    f"{agent.name} has not ended its heartbeat in {timeout_s:g} s ({follower.where(heartbeat)});"
                     f" it goes on: `arbor agent trace {agent.name}` shows it, `arbor doctor` checks the workers"
                 )
             time.sleep(_LOOK_EVERY_S)
@@ -127,23 +122,23 @@ class _Follower:
     def look(self) -> Heartbeat | None:
         """Print the steps that are new, and return the heartbeat once it has begun."""
         with tenant_transaction(self._agent.tenant_id):
-            beat: Heartbeat | None = Heartbeat.objects.filter(
+            heartbeat: Heartbeat | None = Heartbeat.objects.filter(
                 agent_id=self._agent.id, slot_at=self._slot_at
             ).first()
-            new = [step for step in steps_of(beat) if step.sequence > self._seen] if beat else []
+            new = [step for step in steps_of(heartbeat) if step.sequence > self._seen] if heartbeat else []
             for step in new:
                 self._seen = step.sequence
                 if self._screen is not None:
                     self._screen.print(render_step(step_line(step)))
-        return beat
+        return heartbeat
 
-    def where(self, beat: Heartbeat | None) -> str:
+    def where(self, heartbeat: Heartbeat | None) -> str:
         """Return what the heartbeat waits for."""
-        if beat is None:
+        if heartbeat is None:
             return "waiting for a worker"
-        if beat.status == HeartbeatStatus.WAITING:
-            return f"waiting for {beat.model or 'the model'}"
-        return f"{beat.status}, {beat.mode or 'beginning'}"
+        if heartbeat.status == HeartbeatStatus.WAITING:
+            return f"waiting for {heartbeat.model or 'the model'}"
+        return f"{heartbeat.status}, {heartbeat.mode or 'beginning'}"
 
 
 @with_agent

@@ -83,48 +83,26 @@ def create(
     )
 
 
-def _changed(agent: ChosenAgent, change: Callable[..., Agent], result: str) -> Output:
-    changed = change(agent_id=agent.id, actor=actor())
-    return Output(
-        {"id": agent.id, "name": agent.name, "status": changed.status, "tenant": agent.tenant_slug},
-        people=f"{agent.name} {result}.",
-    )
+def _transition(change: Callable[..., Agent], result: str) -> Callable[..., Output]:
+    """Return the function of a command that moves an agent to another status."""
+
+    @in_agent_transaction
+    def run(agent: ChosenAgent) -> Output:
+        changed = change(agent_id=agent.id, actor=actor())
+        return Output(
+            {"id": agent.id, "name": agent.name, "status": changed.status, "tenant": agent.tenant_slug},
+            people=f"{agent.name} {result}.",
+        )
+
+    return run
 
 
-@in_agent_transaction
-def start(agent: ChosenAgent) -> Output:
-    """Start a new or stopped agent's heartbeats."""
-    return _changed(agent, start_agent, "is active")
-
-
-@in_agent_transaction
-def pause(agent: ChosenAgent) -> Output:
-    """Pause an agent's heartbeats."""
-    return _changed(agent, pause_agent, "is paused")
-
-
-@in_agent_transaction
-def resume(agent: ChosenAgent) -> Output:
-    """Resume a paused agent."""
-    return _changed(agent, resume_agent, "is active again")
-
-
-@in_agent_transaction
-def stop(agent: ChosenAgent) -> Output:
-    """Stop an agent, reversibly."""
-    return _changed(agent, stop_agent, "is stopped; all its data stays")
-
-
-@in_agent_transaction
-def sleep(agent: ChosenAgent) -> Output:
-    """Put an agent to sleep until it is woken, or gets a message."""
-    return _changed(agent, sleep_agent, "sleeps")
-
-
-@in_agent_transaction
-def wake(agent: ChosenAgent) -> Output:
-    """Wake an agent that sleeps."""
-    return _changed(agent, wake_agent, "is awake")
+start = _transition(start_agent, "is active")
+pause = _transition(pause_agent, "is paused")
+resume = _transition(resume_agent, "is active again")
+stop = _transition(stop_agent, "is stopped; all its data stays")
+sleep = _transition(sleep_agent, "sleeps")
+wake = _transition(wake_agent, "is awake")
 
 
 @with_agent
@@ -146,7 +124,7 @@ def destroy(agent: ChosenAgent, *, confirm: str | None) -> Output:
 
 
 @in_agent_transaction
-def tell(agent: ChosenAgent, *, text: str) -> Output:
+def send_message(agent: ChosenAgent, *, text: str) -> Output:
     """Send an agent a message; its next heartbeat starts at once. TEXT - is standard input."""
     if text == "-":
         text = sys.stdin.read()

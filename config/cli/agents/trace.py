@@ -30,37 +30,37 @@ _COLOURS = {
 }
 
 
-def trace_of(beat: Heartbeat) -> dict[str, Any]:
+def trace_of(heartbeat: Heartbeat) -> dict[str, Any]:
     """Return a heartbeat with its steps, calls, actions and changes, for JSON. Inside the tenant's transaction."""
-    calls = list(ExternalCall.objects.filter(heartbeat_id=beat.id).defer("request"))
+    calls = list(ExternalCall.objects.filter(heartbeat_id=heartbeat.id).defer("request"))
     paid = {entry.call_id: entry for entry in LedgerEntry.objects.filter(call__in=calls)}
     return {
-        "id": str(beat.id),
-        "agent": beat.agent.name,
-        "agent_id": str(beat.agent_id),
-        "number": beat.number,
-        "status": beat.status,
-        "reason": beat.reason,
-        "mode": beat.mode,
-        "trigger": beat.trigger,
-        "tier": beat.tier,
-        "turns": beat.turns,
-        "model": beat.model,
-        "language_model": bool(beat.model) and not is_reflex(beat.model),
-        "slot_at": stamp(beat.slot_at),
-        "started_at": stamp(beat.started_at),
-        "ended_at": stamp(beat.ended_at),
-        "own_ms": round(beat.own_ms, 2),
-        "energy_start": beat.energy_start,
-        "energy_end": beat.energy_end,
-        "steps": [step_line(step) for step in steps_of(beat)],
+        "id": str(heartbeat.id),
+        "agent": heartbeat.agent.name,
+        "agent_id": str(heartbeat.agent_id),
+        "number": heartbeat.number,
+        "status": heartbeat.status,
+        "reason": heartbeat.reason,
+        "mode": heartbeat.mode,
+        "trigger": heartbeat.trigger,
+        "tier": heartbeat.tier,
+        "turns": heartbeat.turns,
+        "model": heartbeat.model,
+        "language_model": bool(heartbeat.model) and not is_reflex(heartbeat.model),
+        "slot_at": stamp(heartbeat.slot_at),
+        "started_at": stamp(heartbeat.started_at),
+        "ended_at": stamp(heartbeat.ended_at),
+        "own_ms": round(heartbeat.own_ms, 2),
+        "energy_start": heartbeat.energy_start,
+        "energy_end": heartbeat.energy_end,
+        "steps": [step_line(step) for step in steps_of(heartbeat)],
         "calls": [_call(call, paid.get(call.id)) for call in calls],
-        "reasoning": beat.reasoning,
-        "actions": beat.actions,
-        "goal_changes": beat.goal_changes,
-        "dropped": beat.dropped,
-        "narrative": beat.narrative,
-        "memory_id": str(beat.memory_id) if beat.memory_id else None,
+        "reasoning": heartbeat.reasoning,
+        "actions": heartbeat.actions,
+        "goal_changes": heartbeat.goal_changes,
+        "dropped": heartbeat.dropped,
+        "narrative": heartbeat.narrative,
+        "memory_id": str(heartbeat.memory_id) if heartbeat.memory_id else None,
     }
 
 

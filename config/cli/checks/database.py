@@ -11,6 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 from apps.tenants.checks import unprotected_tables, unsafe_role
 from apps.tenants.scope import APP, OPS
 from config.away import unnamed
+from config.cli.checks import queries
 from config.cli.checks.finding import Finding, fail, ok, warn
 
 #: Below this, pgvector has faults that destroy indexes or overrun buffers.
@@ -23,7 +24,7 @@ def check_database() -> Finding:
     for alias in (APP, OPS):
         try:
             with connections[alias].cursor() as cursor:
-                cursor.execute("SELECT current_setting('server_version')")
+                cursor.execute(queries.SERVER_VERSION)
                 version = cursor.fetchone()[0]
         except DatabaseError as error:
             if not settings.ARBOR_HAS_DATABASE:
@@ -59,7 +60,7 @@ def check_migrations() -> Finding:
 def check_vectors() -> Finding:
     """Check that the extension is new enough."""
     with connections[APP].cursor() as cursor:
-        cursor.execute("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
+        cursor.execute(queries.VECTOR_VERSION)
         row = cursor.fetchone()
     if row is None:
         return fail("vectors", "the extension is missing", "run `CREATE EXTENSION vector` as a superuser")
@@ -72,7 +73,7 @@ def check_vectors() -> Finding:
 def check_clock() -> Finding:
     """Check that this machine and the database agree on the time: due times are compared with it."""
     with connections[APP].cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
+        cursor.execute(queries.SERVER_CLOCK)
         apart = abs((datetime.now(UTC) - cursor.fetchone()[0]).total_seconds())
     if apart > _CLOCKS_WITHIN_S:
         return warn("clock", f"{apart:.0f} s apart from the database", "let NTP keep both machines' time")

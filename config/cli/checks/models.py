@@ -1,4 +1,4 @@
-"""Check the language model, the embedder, and the embedding models of agents."""
+"""Check keys, the language model, the embedder, and the embedding models of agents."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from datetime import timedelta
 
 from django.conf import settings
 
+from apps.agents.models import AgentKey
 from apps.memories.services.embedding import embedders
 from apps.memories.services.embedding.backlog import embedding_backlog
 from apps.providers import default_model, model_for
+from apps.tenants.models import Tenant
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.agents.identity import SealedKey, open_private_key
 from arbor.embedding.models import AtStorage
 from arbor.errors import ArborError, ConfigurationInvalid
 from arbor.models.handles import Handle
@@ -94,3 +98,41 @@ def check_backlog() -> Finding:
 
 def _milliseconds(found: embedders.EmbedderCheck) -> str:
     return f"answered in {found.latency_s * 1000:.1f} ms"
+
+
+_TENANTS_TRIED, _KEYS_TRIED = 20, 3
+
+
+def check_master_key() -> Finding:
+    """Check that there is a master key."""
+    if settings.ARBOR_MASTER_KEY is None:
+        return fail(
+            "master key",
+            "there is none: agents cannot be made and their keys not opened",
+            "run `arbor up` once, or set ARBOR_MASTER_KEY_FILE",
+        )
+    return ok("master key", "present")
+
+
+def check_keys() -> Finding:
+    """Check that the agents' sealed keys open under this master key."""
+    if settings.ARBOR_MASTER_KEY is None:
+        return fail("agents' keys", "cannot be opened without the master key", "bring the master key back")
+    keys = [key for tenant in Tenant.objects.using(OPS).all()[:_TENANTS_TRIED] for key in _some_keys(tenant)]
+    for key in keys:
+        try:
+            open_private_key(
+                SealedKey.from_json(key.sealed_private_key),
+                master_key=settings.ARBOR_MASTER_KEY,
+                agent_public_id=key.agent.public_id,
+                tenant_id=str(key.tenant_id),
+            )
+        except ArborError as error:
+            return fail("agents' keys", str(error), "start with the master key the agents were made under")
+    return ok("agents' keys", f"{len(keys)} tried, all open" if keys else "no agents yet")
+
+
+def _some_keys(tenant: Tenant) -> list[AgentKey]:
+    # As the application does: the operations role may not read keys.
+    with tenant_transaction(tenant.id):
+        return list(AgentKey.objects.select_related("agent")[:_KEYS_TRIED])

@@ -24,7 +24,7 @@ _OUTBOX_BEHIND_S = 300
 
 def check_scheduler() -> Finding:
     """Check that the schedule was heard of lately."""
-    if any(process.kind == "beat" for process in living_processes()):
+    if any(process.kind == "scheduler" for process in living_processes()):
         return ok("scheduler", f"heard of in the last {SILENT_AFTER.total_seconds():.0f} s")
     return fail("scheduler", "silent: no agent becomes due", "run `arbor up` or `arbor scheduler`")
 

@@ -141,7 +141,7 @@ _agent = group(
         "tell",
         "Send an agent a message; its next heartbeat starts at once. TEXT - is standard input.",
         argument("text"),
-        run="agents.lifecycle:tell",
+        run="agents.lifecycle:send_message",
         examples=('arbor agent tell Vega "What did you find by the river?"',),
     ),
     agent_command(

@@ -27,7 +27,7 @@ _inbox = group(
         _agent(),
         option("--unread", is_flag=True, help="Only unread messages."),
         _limit(),
-        run="contacts.inbox:list_messages",
+        run="contacts.inbox:list_inbox",
         examples=("arbor inbox list --unread",),
     ),
     tenant_command(
@@ -116,7 +116,7 @@ _outbox = group(
         _agent(),
         option("--status", type=one_of(DeliveryStatus), help="Only messages in this state."),
         _limit(),
-        run="contacts.outbox:list_messages",
+        run="contacts.outbox:list_outbox",
         examples=("arbor contact outbox list --status failed",),
     ),
     tenant_command(

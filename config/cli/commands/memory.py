@@ -6,67 +6,25 @@ from pathlib import Path
 
 import click
 
-from arbor.memory.activation import MOST_KEPT
-from arbor.memory.buffer import LASTS
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.recall_request import MAX_LIMIT
-from arbor.memory.relations import MAX_HOPS, Relation
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST
 from arbor.memory.values import MemoryStatus, MemoryType
-from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
-from config.cli.values import DurationType, ExpiryType, MomentType, TrustedSource, in_words
+from config.cli.commands.memory_graph import CONCEPT, GRAPH, THEME
+from config.cli.commands.memory_upkeep import BUFFER, CODE, MIND, UPKEEP
+from config.cli.commands.options import (
+    SHARE,
+    concept_option,
+    limit_option,
+    reason_option,
+    time_options,
+    types_option,
+)
+from config.cli.kit import agent_command, argument, group, one_of, option, tenant_command
+from config.cli.values import ExpiryType, TrustedSource
 
 #: Most thoughts that are kept (`apps.heartbeats.services.thoughts.RING`).
 MOST_THOUGHTS = 50
-#: Most code snippets that are listed (`apps.memories.services.store.snippets.MAX_LIMIT`).
-MOST_CODE = 100
-#: Edges that a search for evidence walks (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).
-EVIDENCE_HOPS = 2
-#: Memories that are embedded at once (`apps.memories.services.embedding.reembed.BATCH`).
-REEMBED_BATCH = 500
-
-_share = click.FloatRange(0, 1)
-
-
-def _limit(most: int, default: int = 20) -> click.Option:
-    return option(
-        "-k",
-        "--limit",
-        type=click.IntRange(1, most),
-        default=default,
-        show_default=True,
-        help="Most results.",
-    )
-
-
-def _hops(default: int) -> click.Option:
-    return option(
-        "--hops",
-        type=click.IntRange(1, MAX_HOPS),
-        default=default,
-        show_default=True,
-        help="Most edges to walk.",
-    )
-
-
-def _types(help_text: str = "Only memories of these types.") -> click.Option:
-    return option("--type", "types", multiple=True, type=one_of(MemoryType), help=help_text)
-
-
-def _reason() -> click.Option:
-    return option("--reason", required=True, metavar="TEXT", help="The reason, for the audit.")
-
-
-def _since() -> tuple[click.Option, click.Option]:
-    return (
-        option("--since", type=MomentType(), help="Only what happened from then on: 2026-05-01."),
-        option("--until", type=MomentType(), help="Only what happened before then."),
-    )
-
-
-def _concept() -> click.Option:
-    return option("--concept", metavar="NAME", help="Only cases of a concept, or of a narrower one.")
-
 
 _remember = agent_command(
     "remember",
@@ -80,7 +38,7 @@ _remember = agent_command(
         show_default=True,
         help="An event, a fact, a procedure, or a strategy.",
     ),
-    option("--importance", type=_share, help="Its importance.  [default: computed from the text]"),
+    option("--importance", type=SHARE, help="Its importance.  [default: computed from the text]"),
     option(
         "--expires", "expires_at", type=ExpiryType(), help="When it expires: 2d, or a date.  [default: never]"
     ),
@@ -95,15 +53,15 @@ _recall = agent_command(
     "recall",
     "Recall an agent's memories about QUERY, best first, with what each term adds to the score.",
     argument("query"),
-    _limit(MAX_LIMIT, 10),
+    limit_option(MAX_LIMIT, 10),
     option("--episodes", is_flag=True, help="Recall whole episodes, by their summaries."),
-    _types(),
-    *_since(),
+    types_option(),
+    *time_options(),
     option("--session", default="", help="Only memories of one session."),
-    _concept(),
+    concept_option(),
     option("--episode", metavar="ID", help="Only memories of one episode."),
-    option("--min-importance", type=_share, default=0.0, help="The least importance."),
-    option("--min-trust", type=_share, default=0.0, help="The least trust."),
+    option("--min-importance", type=SHARE, default=0.0, help="The least importance."),
+    option("--min-trust", type=SHARE, default=0.0, help="The least trust."),
     run="memory.recall:recall_memories",
     details="It does not count as the agent's own recall. Terms: meaning, words, neighbours (what was said just before and after),"
     " association (what comes to mind with it), session, episode, speaker, time (the query names one), recency, importance,"
@@ -116,279 +74,13 @@ _recall = agent_command(
     ),
 )
 
-_theme = group(
-    "theme",
-    "Manage an agent's themes, which maintenance finds among its memories.",
-    agent_command(
-        "list",
-        "List an agent's themes, the weightiest first.",
-        _limit(200),
-        run="memory.themes:list_themes",
-        examples=("arbor memory theme list Vega",),
-    ),
-    agent_command(
-        "show",
-        "Show a theme with its memories and related themes.",
-        argument("theme"),
-        _limit(200),
-        run="memory.themes:show_theme",
-        examples=("arbor memory theme show Vega 51b09e3a",),
-    ),
-    agent_command(
-        "name",
-        "Name a theme. A named theme stays while it has a memory.",
-        argument("theme"),
-        argument("name"),
-        run="memory.themes:name_theme",
-        examples=('arbor memory theme name Vega 51b09e3a "Evenings at the club"',),
-    ),
-    agent_command(
-        "refresh",
-        "Recompute a theme's centre, words and feeling from its memories.",
-        argument("theme"),
-        run="memory.themes:refresh_theme",
-        examples=("arbor memory theme refresh Vega 51b09e3a",),
-    ),
-    agent_command(
-        "assign",
-        "Assign a memory to its themes now, before maintenance does.",
-        argument("memory_id", metavar="ID"),
-        option("--most", type=click.IntRange(1, 3), default=3, show_default=True, help="Most themes."),
-        run="memory.themes:assign_memory",
-        examples=("arbor memory theme assign Vega 4cd01f7e",),
-    ),
-    agent_command(
-        "tip",
-        "Show the themes that TEXT brings to mind while no memory of them is clear.",
-        argument("text"),
-        run="memory.themes:show_tip_of_the_tongue",
-        examples=('arbor memory theme tip Vega "who was it that played"',),
-    ),
-)
-
-_concepts = group(
-    "concept",
-    "Manage an agent's concepts.",
-    agent_command(
-        "list",
-        "Show an agent's concepts as a tree, the broader above the narrower; or the memories of one.",
-        option("--memories", "name", metavar="NAME", help="List the memories that are cases of a concept."),
-        _limit(200),
-        run="memory.concepts:list_concepts",
-        examples=("arbor memory concept list Vega", "arbor memory concept list Vega --memories water"),
-    ),
-    agent_command(
-        "link",
-        "Link a memory to a concept by name; a missing concept is created.",
-        argument("memory_id", metavar="ID"),
-        argument("concept"),
-        option("--strength", type=_share, default=1.0, show_default=True, help="Strength of the link."),
-        run="memory.concepts:link_memory",
-        examples=("arbor memory concept link Vega 4cd01f7e jazz --strength 0.8",),
-    ),
-    agent_command(
-        "place",
-        "Move a concept, with its narrower concepts, below another or to the top.",
-        argument("concept"),
-        option("--below", "parent", metavar="NAME", help="The broader concept.  [default: none]"),
-        run="memory.concepts:place_concept",
-        examples=(
-            "arbor memory concept place Vega jazz --below music",
-            "arbor memory concept place Vega jazz",
-        ),
-    ),
-    agent_command(
-        "merge",
-        "Merge the concept GONE into KEPT: its memories, edges and narrower concepts.",
-        argument("kept"),
-        argument("gone"),
-        run="memory.concepts:merge_into",
-        examples=('arbor memory concept merge Vega jazz "jazz music"',),
-    ),
-)
-
-_buffer = group(
-    "buffer",
-    "Manage an agent's buffer, whose items expire, or become memories when they matter.",
-    agent_command(
-        "list",
-        "List the items in an agent's buffer.",
-        option("--search", "text", metavar="TEXT", help="Only items about it, best first."),
-        _limit(200, 50),
-        run="memory.buffer:list_buffer",
-        details="It does not count as an access.",
-        examples=(
-            "arbor memory buffer list Vega",
-            'arbor memory buffer list Vega --search "what the ferryman said"',
-        ),
-    ),
-    agent_command(
-        "add",
-        "Add an item to an agent's buffer; adding it again extends its time.",
-        argument("text"),
-        option(
-            "--for",
-            "lasts",
-            type=DurationType(),
-            default=LASTS,
-            help=f"How long: 2h, 2d.  [default: {in_words(LASTS)}]",
-        ),
-        option("--importance", type=_share, help="Its importance.  [default: computed from the text]"),
-        run="memory.buffer:add_item",
-        examples=(
-            'arbor memory buffer add Vega "The ferryman coughed."',
-            'arbor memory buffer add Vega "The lock is being mended." --for 2d --importance 0.3',
-        ),
-    ),
-    agent_command(
-        "promote",
-        "Make a memory of an item in the buffer, whatever its importance.",
-        argument("item_id", metavar="ID"),
-        run="memory.buffer:promote_item",
-        examples=("arbor memory buffer promote Vega 4cd01f7e",),
-    ),
-)
-
-_graph = group(
-    "graph",
-    "Query and edit the relations among memories, concepts, beliefs, aspects and goals.",
-    agent_command(
-        "relate",
-        "Relate two nodes; each is ID, KIND:ID or concept:NAME.",
-        argument("source"),
-        argument("relation", type=one_of(Relation)),
-        argument("target"),
-        option("--weight", type=_share, default=1.0, show_default=True, help="How sure, or how similar."),
-        option("--note", default="", help="The reason."),
-        run="memory.relations:relate_nodes",
-        examples=(
-            "arbor memory graph relate Vega 4cd01f7e causes 91ee00b3",
-            'arbor memory graph relate Vega 4cd01f7e supports belief:0c5512aa --weight 0.7 --note "seen twice"',
-            "arbor memory graph relate Vega 4cd01f7e similar_to 91ee00b3 --weight 0.85",
-        ),
-    ),
-    agent_command(
-        "unrelate",
-        "Remove the relations from one node to another, in that direction.",
-        argument("source"),
-        argument("target"),
-        option("--relation", type=one_of(Relation), help="Only this relation."),
-        run="memory.relations:unrelate_nodes",
-        examples=("arbor memory graph unrelate Vega 4cd01f7e 91ee00b3 --relation causes",),
-    ),
-    agent_command(
-        "causes",
-        "Show the causes of a node, and their causes.",
-        argument("node", metavar="ID"),
-        _hops(MAX_HOPS),
-        run="memory.graph:show_causes",
-        examples=("arbor memory graph causes Vega 4cd01f7e",),
-    ),
-    agent_command(
-        "evidence",
-        "Show the evidence for a node, and the evidence for that.",
-        argument("node", metavar="ID"),
-        _hops(EVIDENCE_HOPS),
-        run="memory.graph:show_evidence",
-        examples=("arbor memory graph evidence Vega belief:0c5512aa",),
-    ),
-    agent_command(
-        "connected",
-        "Show every node within some edges of a node, along any relation, in both directions.",
-        argument("node", metavar="ID"),
-        _hops(2),
-        option(
-            "--relation",
-            "relations",
-            multiple=True,
-            type=one_of(Relation),
-            help="Along these relations only.",
-        ),
-        run="memory.graph:show_connected",
-        examples=("arbor memory graph connected Vega concept:water --hops 2",),
-    ),
-    agent_command(
-        "path",
-        "Show a shortest path between two nodes.",
-        argument("start"),
-        argument("end"),
-        option("--directed", is_flag=True, help="Only in the direction of relations."),
-        run="memory.graph:show_path",
-        details="Exit code 1 when there is none.",
-        examples=("arbor memory graph path Vega 4cd01f7e concept:water",),
-    ),
-    agent_command(
-        "contradictions",
-        "Show contradictions: all that the agent knows, or about one node.",
-        argument("node", metavar="[ID]", required=False),
-        run="memory.graph:show_contradictions",
-        examples=(
-            "arbor memory graph contradictions Vega",
-            "arbor memory graph contradictions Vega belief:0c5512aa",
-        ),
-    ),
-)
-
-_mind = group(
-    "mind",
-    "Inspect and rebuild an agent's working memory.",
-    agent_command(
-        "show",
-        "Show an agent's working memory: its conversation partner, goals, thoughts, concerns and questions.",
-        option("--prompt", is_flag=True, help="Show it as prompts have it."),
-        run="memory.mind:show_mind",
-        examples=("arbor memory mind show Vega",),
-    ),
-    agent_command(
-        "active",
-        "Show the memories and themes that recent recalls activated. Activation fades by itself.",
-        _limit(MOST_KEPT),
-        run="memory.mind:show_active",
-        examples=("arbor memory mind active Vega",),
-    ),
-    agent_command(
-        "rebuild",
-        "Rebuild an agent's working memory from its last heartbeats and conversations; the old one is audited.",
-        option("--dry-run", is_flag=True, help="Show the result, and change nothing."),
-        run="memory.mind:rebuild",
-        examples=("arbor memory mind rebuild Vega --dry-run",),
-    ),
-)
-
-_code = group(
-    "code",
-    "Show the code snippets from an agent's conversations and messages.",
-    agent_command(
-        "list",
-        "List an agent's code snippets, the latest first.",
-        option("--about", help="Only snippets that share words with this text, best first."),
-        option(
-            "-n",
-            "--limit",
-            type=click.IntRange(1, MOST_CODE),
-            default=20,
-            show_default=True,
-            help="Most results.",
-        ),
-        run="memory.code:list_code",
-        examples=('arbor memory code list Vega --about "tide table"',),
-    ),
-    agent_command(
-        "show",
-        "Show a code snippet as it was said.",
-        argument("code_id", metavar="ID"),
-        run="memory.code:show_code",
-        examples=("arbor memory code show Vega 0c5512aa",),
-    ),
-)
-
 _memory = group(
     "memory",
     "Inspect and edit an agent's memory. ID is an id, or the last eight or more characters of one.",
     agent_command(
         "list",
         "List an agent's memories, the latest first.",
-        _types(),
+        types_option(),
         option(
             "--status",
             type=one_of([*MemoryStatus, "all"]),
@@ -398,11 +90,11 @@ _memory = group(
         ),
         option("--session", help="Only memories of one session."),
         option("--role", help="Only what one speaker said."),
-        _concept(),
-        option("--min-importance", type=_share, help="The least importance."),
-        option("--min-trust", type=_share, help="The least trust."),
-        *_since(),
-        _limit(1000),
+        concept_option(),
+        option("--min-importance", type=SHARE, help="The least importance."),
+        option("--min-trust", type=SHARE, help="The least trust."),
+        *time_options(),
+        limit_option(1000),
         run="memory.listing:list_memories",
         details="It does not count as a recall.",
         examples=(
@@ -423,8 +115,8 @@ _memory = group(
         "similar",
         "Show the memories nearest to TEXT by meaning alone: words, time and importance do not count.",
         argument("text"),
-        _limit(MAX_LIMIT, 10),
-        _types(),
+        limit_option(MAX_LIMIT, 10),
+        types_option(),
         run="memory.listing:list_similar",
         details="It does not count as a recall. `arbor recall` shows what the agent would recall.",
         examples=(
@@ -436,7 +128,7 @@ _memory = group(
         "episodes",
         "List an agent's episodes, the latest first; or show one with its summary and memories.",
         argument("episode_id", metavar="[EPISODE]", required=False),
-        _limit(1000),
+        limit_option(1000),
         run="memory.episodes:show_episodes",
         examples=("arbor memory episodes Vega", "arbor memory episodes Vega 77aa01c2"),
     ),
@@ -472,7 +164,7 @@ _memory = group(
             required=True,
             help="An event, a fact, a procedure, or a strategy.",
         ),
-        option("--importance", type=_share, help="Its importance.  [default: computed from the text]"),
+        option("--importance", type=SHARE, help="Its importance.  [default: computed from the text]"),
         option(
             "--concept", "concepts", multiple=True, metavar="NAME", help="A concept that it is a case of."
         ),
@@ -481,7 +173,7 @@ _memory = group(
         option("--result", default="", help="episodic: the result."),
         option("--feeling", default="", help="episodic: the feeling, as joy or worry."),
         option("--valence", type=click.FloatRange(-1, 1), help="episodic: from -1, bad, to 1, good."),
-        option("--confidence", type=_share, help="semantic, strategic: how sure."),
+        option("--confidence", type=SHARE, help="semantic, strategic: how sure."),
         option("--category", default="", help="semantic: the kind of fact."),
         option(
             "--source",
@@ -514,7 +206,7 @@ _memory = group(
         "Record the outcome of following a procedure.",
         argument("memory_id", metavar="ID"),
         option("--success/--failure", default=None, help="The outcome."),
-        run="memory.practice:record_practice",
+        run="memory.creation:record_practice",
         examples=(
             "arbor memory practise Vega 4cd01f7e --success",
             "arbor memory practise Vega 4cd01f7e --failure",
@@ -528,19 +220,19 @@ _memory = group(
         option("--reference", required=True, help="Name of the source: Ana, harbour-log."),
         option(
             "--trust",
-            type=_share,
+            type=SHARE,
             default=DEFAULT_SOURCE_TRUST,
             show_default=True,
             help="Trust in the source.",
         ),
-        run="memory.practice:add_another_source",
+        run="memory.creation:add_another_source",
         examples=("arbor memory source Vega 4cd01f7e --kind document --reference harbour-log --trust 0.9",),
     ),
     agent_command(
         "archive",
         "Exclude memories from recall. Nothing is lost: `arbor memory restore` reverts it.",
         argument("ids", metavar="ID...", nargs=-1, required=True),
-        _reason(),
+        reason_option(),
         run="memory.archive:archive_memories",
         examples=('arbor memory archive Vega 4cd01f7e --reason "it was about another ferry"',),
     ),
@@ -548,7 +240,7 @@ _memory = group(
         "restore",
         "Include archived memories in recall again.",
         argument("ids", metavar="ID...", nargs=-1, required=True),
-        _reason(),
+        reason_option(),
         option("--for-good", is_flag=True, help="Exempt them from forgetting from now on."),
         run="memory.archive:restore_memories",
         examples=('arbor memory restore Vega 4cd01f7e --reason "it matters after all" --for-good',),
@@ -557,7 +249,7 @@ _memory = group(
         "purge",
         "Delete archived memories with all that depends on them. It cannot be undone.",
         argument("ids", metavar="ID...", nargs=-1, required=True),
-        _reason(),
+        reason_option(),
         option("--yes", is_flag=True, help="Do not ask."),
         run="memory.archive:purge_memories",
         examples=(
@@ -586,50 +278,13 @@ _memory = group(
         run="memory.mind:list_thoughts",
         examples=("arbor memory thoughts Vega -n 5",),
     ),
-    _theme,
-    _concepts,
-    _graph,
-    _buffer,
-    _mind,
-    _code,
-    tenant_command(
-        "reembed",
-        "Move agents to another embedding model or dimension, while they run.",
-        option("--to", "name", metavar="MODEL", help="The model.  [default: ARBOR_EMBEDDING_MODEL]"),
-        option(
-            "--dimension",
-            type=click.IntRange(min=1),
-            help="The length of its vectors.  [default: ARBOR_EMBEDDING_DIMENSION]",
-        ),
-        option(
-            "--agent",
-            metavar="NAME",
-            help="Only this agent.  [default: all that have another model]",
-        ),
-        option(
-            "--batch",
-            type=click.IntRange(min=1, max=10_000),
-            default=REEMBED_BATCH,
-            show_default=True,
-            help="Memories to embed at once.",
-        ),
-        run="memory.reembed:reembed",
-        details="New vectors are computed beside the present ones and replace them all at once for each agent, so recall works"
-        " throughout. Ctrl-C is safe: run it again, and it resumes. New agents get the model of the settings anyway; set"
-        " ARBOR_EMBEDDING_MODEL and ARBOR_EMBEDDING_DIMENSION, restart, then run this.",
-        examples=(
-            "arbor memory reembed",
-            "arbor memory reembed --to wordllama --dimension 128 --agent Vega",
-            "arbor memory reembed --to tei/bge-small --dimension 384 --tenant acme",
-        ),
-    ),
-    command(
-        "health",
-        "Show the state of maintenance over all tenants: its backlogs and each job's last run.",
-        run="memory.health:show_health",
-        details="Exit code 1 when a person must act.",
-        examples=("arbor memory health",),
-    ),
+    THEME,
+    CONCEPT,
+    GRAPH,
+    BUFFER,
+    MIND,
+    CODE,
+    *UPKEEP,
 )
 
 COMMANDS = (_remember, _recall, _memory)

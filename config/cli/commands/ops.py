@@ -21,7 +21,7 @@ _pipeline = group(
         "validate",
         "Check a graph, and list all its faults.",
         _graph(),
-        run="pipeline:validate",
+        run="ops:validate",
         details="Exit code 1 when there is a fault.",
         examples=("arbor ops pipeline validate my.dot",),
     ),
@@ -67,7 +67,7 @@ _pipeline = group(
             metavar="NAME=VALUE",
             help="A value of the context, in JSON or text.",
         ),
-        run="pipeline:rehearse_graph",
+        run="ops:dry_run_graph",
         details="Exit code 1 when it reaches no exit.",
         examples=(
             "arbor ops pipeline run --dry --mode consolidation",
@@ -85,7 +85,7 @@ _pipeline = group(
             metavar="FILE.svg",
             help="The file to write.",
         ),
-        run="pipeline:draw",
+        run="ops:draw",
         examples=("arbor ops pipeline viz -o heartbeat.svg",),
     ),
     details="FILE is a DOT file, `-` standard input; AGENT an agent, which may have a graph of its own. Without either it is the"
@@ -100,7 +100,7 @@ _ops = group(
         "List and retry failed maintenance calls.",
         option("--agent", metavar="NAME", help="Only this agent's."),
         option("--retry", is_flag=True, help="Ask again at the next round."),
-        run="calls:list_failed_calls",
+        run="ops:list_failed_calls",
         details="They are calls that failed for good: missing summaries, concepts and weights. With --retry the next round asks"
         " again, with the model that is set then; the failed calls stay on record.",
         examples=("arbor ops calls --retry",),

@@ -95,7 +95,7 @@ _worker = command(
         help="Tasks at once.  [default: the number of cores]",
     ),
     option("--name", help="Name in Flower and in the logs.  [default: the queues and the process id]"),
-    run="worker:worker",
+    run="celery_process:worker",
     details="Pools that wait for other services use threads.",
     examples=("arbor worker --queues heartbeat", "arbor worker --queues llm,outbox --pool threads -c 200"),
     json=False,
@@ -105,7 +105,7 @@ _worker = command(
 _scheduler = command(
     "scheduler",
     "Run the scheduler, which sends the periodic tasks. One per installation is enough; two do no harm.",
-    run="scheduler:scheduler",
+    run="celery_process:scheduler",
     json=False,
     needs_django=False,
 )

@@ -237,7 +237,7 @@ _preference = group(
     agent_command(
         "list",
         "List an agent's preferences.",
-        run="selves.preferences:list_preferences",
+        run="selves.identity:list_preferences",
         examples=("arbor self preference list Vega",),
     ),
     agent_command(
@@ -245,14 +245,14 @@ _preference = group(
         "Set an agent's preference under a key.",
         argument("key"),
         argument("value"),
-        run="selves.preferences:set_one",
+        run="selves.identity:set_one",
         examples=('arbor self preference set Vega tone "short and dry"',),
     ),
     agent_command(
         "remove",
         "Remove an agent's preference.",
         argument("key"),
-        run="selves.preferences:remove",
+        run="selves.identity:remove",
         examples=("arbor self preference remove Vega tone",),
     ),
 )

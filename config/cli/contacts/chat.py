@@ -54,7 +54,7 @@ def _once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         "significance": ended.significance if ended else None,
         "beat_follows": ended.beat_follows if ended else None,
     }
-    show(value, as_json=as_json, people=_said(agent, answer))
+    show(value, as_json=as_json, people=_turn_line(agent, answer))
     if ended is not None and not as_json:
         note(_ending(agent, ended))
     if answer.error:
@@ -77,7 +77,7 @@ def _converse(agent: ChosenAgent) -> None:
         except Invalid as refusal:
             note(str(refusal))
             continue
-        console().print(_said(agent, answer))
+        console().print(_turn_line(agent, answer))
     note(_ending(agent, _end(agent, session.id)))
 
 
@@ -118,7 +118,7 @@ def _thinking(agent: ChosenAgent) -> Iterator[None]:
         yield
 
 
-def _said(agent: ChosenAgent, turn: ChatMessage) -> str:
+def _turn_line(agent: ChosenAgent, turn: ChatMessage) -> str:
     if turn.error:
         return f"[red]no answer:[/red] {escape(turn.error)}"
     return f"[bold]{escape(agent.name)}>[/bold] {escape(turn.content)}"
@@ -156,7 +156,7 @@ def _show_history(agent: ChosenAgent, limit: int, as_json: bool) -> None:
     lines = [
         f"[dim]{turn.at:%Y-%m-%d %H:%M}[/dim] "
         + (
-            _said(agent, turn)
+            _turn_line(agent, turn)
             if turn.speaker == Speaker.AGENT
             else f"[cyan]{escape(turn.session.person)}>[/cyan] {escape(turn.content)}"
         )

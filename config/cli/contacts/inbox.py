@@ -28,7 +28,7 @@ LETTER = (
 
 
 @with_optional_agent
-def list_messages(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_slug: str | None) -> Output:
+def list_inbox(agent: ChosenAgent | None, *, unread: bool, limit: int, tenant_slug: str | None) -> Output:
     """List the messages from agents, the latest first."""
     with tenant_or_all(tenant_slug, reason="list of the inbox") as tenant:
         messages = inbox(agent_id=agent.id if agent else None, unread=unread)

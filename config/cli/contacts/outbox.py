@@ -31,7 +31,7 @@ MESSAGE = (
 
 
 @with_optional_agent
-def list_messages(
+def list_outbox(
     agent: ChosenAgent | None, *, status: str | None, limit: int, tenant_slug: str | None
 ) -> Output:
     """List outgoing messages and their delivery, the latest first."""

@@ -8,8 +8,6 @@ from uuid import UUID
 import click
 from rich.markup import escape
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.goals.models import Goal
 from apps.goals.services.goals import (
     block_goal,
@@ -24,7 +22,7 @@ from config.cli.goals.views import goal_lines, goal_rows, goal_table, whole_goal
 from config.cli.kit import Output
 from config.cli.lookup import find_goal
 from config.cli.output import SHORT
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.tenancy import ChosenAgent, audit_act, in_agent_transaction
 
 
 @in_agent_transaction
@@ -151,11 +149,4 @@ def _show(agent: ChosenAgent, changed: Goal, what: str) -> Output:
 
 def audit_change(agent: ChosenAgent, goal: Goal, message: str, **others: UUID) -> None:
     """Audit a person's change of a goal; `others` are further ids, by name."""
-    detail = {"goal_id": goal.id, **others}
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor(),
-        agent_id=agent.id,
-        message=message,
-        detail={name: str(value) for name, value in detail.items()},
-    )
+    audit_act(agent, message, goal_id=goal.id, **others)

@@ -8,8 +8,6 @@ from typing import Any
 
 import structlog
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.memories.models import BufferItem
 from apps.memories.services.recall.search import embed_asked
 from apps.memories.services.retention.buffer import BufferSearch, hold, promote, search_buffers
@@ -20,7 +18,7 @@ from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
 from config.cli.output import ago, cut, short
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction, with_agent
+from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
 from config.cli.values import in_words
 
 log = structlog.get_logger(__name__)
@@ -43,7 +41,7 @@ def list_buffer(agent: ChosenAgent, *, text: str | None, limit: int) -> Output:
     )
 
 
-def _held_at(item: Any) -> datetime:
+def _buffered_at(item: Any) -> datetime:
     moment: datetime = item.created_at if isinstance(item, BufferItem) else item.held_at
     return moment
 
@@ -55,7 +53,7 @@ ITEM = (
     OutputColumn("expires_at", "expires", cell=ago),
     OutputColumn("source", "source", cell=lambda source: cut(source, 30)),
     OutputColumn("content", "item", cell=cut),
-    OutputColumn("held_at", value=_held_at),
+    OutputColumn("held_at", value=_buffered_at),
 )
 
 
@@ -84,13 +82,7 @@ def add_item(agent: ChosenAgent, *, text: str, lasts: timedelta, importance: flo
     """Add an item to an agent's buffer; adding it again extends its time."""
     thing = NewBufferItem(content=text, lasts=lasts, importance=importance, source=SOURCE)
     (item_id,) = hold(agent_id=agent.id, things=[thing])
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor(),
-        agent_id=agent.id,
-        message=f"gave {agent.name} something to hold",
-        detail={"item_id": str(item_id)},
-    )
+    audit_act(agent, f"gave {agent.name} something to hold", item_id=item_id)
     value = {"agent": agent.name, "id": item_id, "importance": thing.weight}
     return Output(
         value,

@@ -8,8 +8,6 @@ from typing import Any
 from rich.markup import escape
 from rich.tree import Tree
 
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.memories.services.graph.concepts import (
     ConceptNode,
     concept_tree,
@@ -23,7 +21,7 @@ from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_memories
 from config.cli.output import cut, short
-from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
+from config.cli.tenancy import ChosenAgent, audit_act, in_agent_transaction
 
 CASE = (
     OutputColumn("score", "score", value=lambda case: round(case.score, 4), cell=number),
@@ -51,7 +49,7 @@ def link_memory(agent: ChosenAgent, *, memory_id: str, concept: str, strength: f
     (found,) = find_memories(agent, [memory_id])
     link_memory_to_concept(agent_id=agent.id, memory_id=found, concept_name=concept, strength=strength)
     links = concepts_of(memory_id=found)
-    _note(agent, f"linked the memory {found} to the concept {concept!r}")
+    audit_act(agent, f"linked the memory {found} to the concept {concept!r}")
     value = {"agent": agent.name, "id": found, "concepts": {link.name: link.strength for link in links}}
     return Output(value, people=f"A case of {escape(', '.join(link.name for link in links))}.")
 
@@ -60,16 +58,16 @@ def link_memory(agent: ChosenAgent, *, memory_id: str, concept: str, strength: f
 def place_concept(agent: ChosenAgent, *, concept: str, parent: str | None) -> Output:
     """Move a concept, with its narrower concepts, below another or to the top."""
     set_parent(agent_id=agent.id, concept=concept, parent=parent)
-    _note(agent, f"put the concept {concept!r} {f'below {parent!r}' if parent else 'at the top'}")
+    audit_act(agent, f"put the concept {concept!r} {f'below {parent!r}' if parent else 'at the top'}")
     return Output({"agent": agent.name, "concept": concept, "below": parent}, people="Placed.")
 
 
 @in_agent_transaction
-def merge_into(agent: ChosenAgent, *, kept: str, gone: str) -> Output:
+def merge_into(agent: ChosenAgent, *, remaining: str, gone: str) -> Output:
     """Merge the concept GONE into KEPT: its memories, edges and narrower concepts."""
-    merge_concepts(agent_id=agent.id, retained=kept, gone=gone)
-    _note(agent, f"merged the concept {gone!r} into {kept!r}")
-    return Output({"agent": agent.name, "kept": kept, "gone": gone}, people="Merged.")
+    merge_concepts(agent_id=agent.id, retained=remaining, gone=gone)
+    audit_act(agent, f"merged the concept {gone!r} into {remaining!r}")
+    return Output({"agent": agent.name, "kept": remaining, "gone": gone}, people="Merged.")
 
 
 def _show_cases(agent: ChosenAgent, name: str, limit: int) -> Output:
@@ -101,7 +99,3 @@ def _drawn(nodes: Iterable[ConceptNode]) -> Tree:
 
     grow(root, nodes)
     return root
-
-
-def _note(agent: ChosenAgent, message: str) -> None:
-    record(action=AuditAction.OPERATOR_ACT, actor=actor(), agent_id=agent.id, message=message)

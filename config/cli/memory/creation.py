@@ -1,4 +1,4 @@
-"""Create a memory of any type from its parts."""
+"""Create a memory of any type from its parts; record how a procedure worked out, and further sources of a fact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from uuid import UUID
 
 import click
 
+from apps.memories.models import Memory
 from apps.memories.services.store.create import Creation, create_memories
+from apps.memories.services.store.provenance import add_source, record_outcome
 from apps.selves.models import Belief
 from apps.selves.services.alignment import colour
 from apps.tenants.scope import tenant_transaction
@@ -25,7 +27,7 @@ from arbor.memory.trust import Source
 from arbor.memory.values import MemoryType
 from config.cli.kit import Output
 from config.cli.lookup import find_id, find_memories
-from config.cli.tenancy import ChosenAgent, actor, with_agent
+from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction, with_agent
 
 #: Where a memory comes from that a person gave.
 SOURCE = "operator"
@@ -136,3 +138,42 @@ _DETAILS: Mapping[MemoryType, Callable[[Mapping[str, Any], list[UUID]], Detail]]
     MemoryType.PROCEDURAL: _procedural,
     MemoryType.STRATEGIC: _strategic,
 }
+
+
+@in_agent_transaction
+def record_practice(agent: ChosenAgent, *, memory_id: str, success: bool | None) -> Output:
+    """Record the outcome of following a procedure."""
+    if success is None:
+        raise click.UsageError("say how it worked out: --success or --failure")
+    found = find_id(agent, Memory, memory_id)
+    practised = record_outcome(agent_id=agent.id, memory_id=found, success=success)
+    audit_act(agent, f"told {agent.name} how a procedure worked out", memory_id=found, success=success)
+    value = {
+        "agent": agent.name,
+        "id": found,
+        "successes": practised.successes,
+        "failures": practised.failures,
+        "success_rate": round(practised.success_rate, 4),
+    }
+    times = practised.successes + practised.failures
+    return Output(value, people=f"It has worked out {practised.successes} of {times} times.")
+
+
+@in_agent_transaction
+def add_another_source(
+    agent: ChosenAgent, *, memory_id: str, kind: str, reference: str, trust: float
+) -> Output:
+    """Add a source to a fact; trust in the fact never falls by it. The same source counts once."""
+    says = Source(kind=kind, reference=reference, trust=trust)
+    found = find_id(agent, Memory, memory_id)
+    trusted = add_source(agent_id=agent.id, memory_id=found, source=says)
+    audit_act(
+        agent,
+        f"noted another source of what {agent.name} knows",
+        memory_id=found,
+        kind=kind,
+        reference=reference,
+        trust=trust,
+    )
+    value = {"agent": agent.name, "id": found, "trust": round(trusted, 4)}
+    return Output(value, people=f"It is trusted by {trusted:.2f} now.")

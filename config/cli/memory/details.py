@@ -26,11 +26,11 @@ def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
         .defer("embedding", "episode__embedding", "episode__lexical")
         .get(id=found)
     )
-    shown = _told(page, resonance_of(agent_id=agent.id, memory_id=found))
+    shown = _memory_value(page, resonance_of(agent_id=agent.id, memory_id=found))
     return Output(shown, people=_for_people(shown))
 
 
-def _told(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
+def _memory_value(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
     memory, weight = page.memory, page.weight
     return {
         **memory_line(memory),

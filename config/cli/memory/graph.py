@@ -1,4 +1,4 @@
-"""Answer questions to the knowledge graph: causes, evidence, connections, paths, contradictions."""
+"""Answer questions to the knowledge graph, and relate its nodes by hand."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
+from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.graph.traversal import (
     find_causes,
     find_connected,
@@ -13,6 +14,7 @@ from apps.memories.services.graph.traversal import (
     find_path,
     find_supporting_evidence,
 )
+from apps.selves.services.alignment import update_trust_of_ends
 from arbor.memory.relations import (
     MAX_HOPS,
     MAX_NODES,
@@ -24,7 +26,7 @@ from arbor.memory.relations import (
 from config.cli.kit import ExitCode, Output
 from config.cli.lookup import find_node
 from config.cli.output import cut, short, table
-from config.cli.tenancy import ChosenAgent, in_agent_transaction
+from config.cli.tenancy import ChosenAgent, actor, audit_act, in_agent_transaction
 
 
 @in_agent_transaction
@@ -165,3 +167,44 @@ def tie_text(tie: TraversedEdge) -> str:
     return escape(
         f"{tie.source.kind} {short(tie.source.id)} {relation} {tie.target.kind} {short(tie.target.id)}"
     )
+
+
+@in_agent_transaction
+def relate_nodes(
+    agent: ChosenAgent, *, source: str, relation: str, target: str, weight: float, note: str
+) -> Output:
+    """Relate two nodes; each is ID, KIND:ID or concept:NAME."""
+    new = NewRelation(
+        source=find_node(agent, source),
+        target=find_node(agent, target),
+        relation=Relation(relation),
+        weight=weight,
+        note=note,
+        origin=actor(),
+    )
+    tie = relate(agent_id=agent.id, new=new)
+    update_trust_of_ends(agent_id=agent.id, ends=new.ends)
+    audit_act(agent, f"related two things of {agent.name}: {tie_text(tie)}", **tie_value(tie))
+    return Output({"agent": agent.name, **tie_value(tie)}, people=f"{tie_text(tie)}.")
+
+
+@in_agent_transaction
+def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: str | None) -> Output:
+    """Remove the relations from one node to another, in that direction."""
+    ends = (find_node(agent, source), find_node(agent, target))
+    taken = unrelate(
+        agent_id=agent.id,
+        source=ends[0],
+        target=ends[1],
+        relation=Relation(relation) if relation else None,
+    )
+    update_trust_of_ends(agent_id=agent.id, ends=ends)
+    if taken:
+        audit_act(
+            agent,
+            f"took back {taken} relations of {agent.name}",
+            source=ends[0].id,
+            target=ends[1].id,
+            relation=relation or "any",
+        )
+    return Output({"agent": agent.name, "taken_back": taken}, people=f"Taken back: {taken}.")

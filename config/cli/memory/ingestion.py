@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Group, RenderableType
+from rich.markup import escape
 
 from apps.memories.services.store.create import teach_agent
-from apps.memories.services.store.ingest import OnProgress, ingest
+from apps.memories.services.store.ingest import Ingested, ingest
 from arbor.memory.conversation import ConversationFormat
 from arbor.memory.values import MemoryType, NewMemory
 from config.cli.kit import ExitCode, Output
-from config.cli.memory.views import render_ingested
-from config.cli.output import console
+from config.cli.output import progress_bar, table
 from config.cli.tenancy import ChosenAgent, actor, with_agent
 
 #: Where a memory comes from that a person gave.
 SOURCE = "operator"
+#: Unreadable lines that are shown.
+_BAD_SHOWN = 20
 
 
 @with_agent
 def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str | None) -> Output:
     """Add a conversation from a file to an agent's memory. Run again, it adds only what is new."""
-    with _bar(file.name) as progress:
+    with progress_bar(file.name, "lines") as progress:
         read = ingest(
             tenant_id=agent.tenant_id,
             agent_id=agent.id,
@@ -50,22 +50,6 @@ def ingest_file(agent: ChosenAgent, *, file: Path, form: str | None, sample: str
     people = render_ingested(read, file=file.name, agent=agent.name)
     unreadable = bool(read.bad) and not read.turns
     return Output(value, people=people, code=ExitCode.FAILED if unreadable else ExitCode.DONE)
-
-
-@contextmanager
-def _bar(title: str) -> Iterator[OnProgress]:
-    """Show a progress bar on a terminal's standard error; elsewhere nothing."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("lines"),
-        TimeRemainingColumn(),
-    )
-    bar = Progress(*columns, console=console(err=True), transient=True, disable=not sys.stderr.isatty())
-    with bar:
-        task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @with_agent
@@ -92,3 +76,20 @@ def remember(
     until = f" until {expires_at:%Y-%m-%d %H:%M} UTC" if expires_at else ""
     people = f"{agent.name} will remember it{until}." if stored.stored else f"{agent.name} knew that already."
     return Output(value, people=f"{people}\n[dim]{stored.ids[0]}[/dim]")
+
+
+def render_ingested(read: Ingested, *, file: str, agent: str) -> RenderableType:
+    """Return the result of an ingestion, for a terminal."""
+    if not read.turns and not read.bad:
+        return f"{escape(file)} has no turns ({read.format})."
+    sessions = "1 session" if read.sessions == 1 else f"{read.sessions:,} sessions"
+    new = f"[green]{read.stored:,} new[/green]" if read.stored else "nothing new"
+    known = f", {read.duplicates:,} remembered already" if read.duplicates else ""
+    head = f"{escape(agent)} read {escape(file)} ({read.format}, {sessions}): {new}{known}."
+    if not read.bad:
+        return head
+    shown = read.bad_lines[:_BAD_SHOWN]
+    rest = f", the first {len(shown)}" if read.bad > len(shown) else ""
+    lines = "line" if read.bad == 1 else "lines"
+    title = f"\n[yellow]{read.bad:,} {lines} could not be read[/yellow]{rest}:"
+    return Group(head, title, table(("line", "reason"), ((line.number, line.reason) for line in shown)))

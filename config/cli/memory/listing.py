@@ -1,4 +1,4 @@
-"""List memories: filtered, or by their similarity to a text."""
+"""List memories, filtered or by their similarity to a text, and code snippets."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from datetime import datetime
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from rich.markup import escape
 
-from apps.memories.models import Concept, Memory, MemoryConcept
+from apps.memories.models import CodeSnippet, Concept, Memory, MemoryConcept
 from apps.memories.services.recall.search import search_similar_memories
+from apps.memories.services.store.snippets import find_code
 from arbor.memory.values import MemoryType
 from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
-from config.cli.lookup import find_concept
-from config.cli.output import cut, short
+from config.cli.lookup import find_concept, find_id
+from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, in_agent_transaction, with_agent
 
 
@@ -118,3 +120,37 @@ def list_similar(agent: ChosenAgent, *, text: str, limit: int, types: tuple[str,
         about={"agent": agent.name, "query": text},
         empty=f"{agent.name} has no such memory.",
     )
+
+
+SNIPPET = (
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("language", "language", cell=lambda language: language or "-"),
+    OutputColumn("created_at", "saved", cell=ago),
+    OutputColumn("source", "from"),
+    OutputColumn(head="about", value=lambda snippet: cut(snippet.title or snippet.code)),
+    OutputColumn("title"),
+    OutputColumn("code"),
+)
+
+
+@in_agent_transaction
+def list_code(agent: ChosenAgent, *, about: str | None, limit: int) -> Output:
+    """List an agent's code snippets, the latest first."""
+    if about is None:
+        snippets = list(CodeSnippet.objects.filter(agent_id=agent.id)[:limit])
+    else:
+        snippets = find_code(agent_id=agent.id, text=about, limit=limit)
+    return listing(
+        "code",
+        snippets,
+        SNIPPET,
+        about={"agent": agent.name},
+        empty=f"{escape(agent.name)} has no such code.",
+    )
+
+
+@in_agent_transaction
+def show_code(agent: ChosenAgent, *, code_id: str) -> Output:
+    """Show a code snippet as it was said."""
+    found = CodeSnippet.objects.get(id=find_id(agent, CodeSnippet, code_id))
+    return Output({"agent": agent.name, **facts(found, SNIPPET)}, people=escape(found.code))

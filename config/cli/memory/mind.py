@@ -33,7 +33,7 @@ def show_mind(agent: ChosenAgent, *, prompt: bool) -> Output:
         AgentState.objects.values_list("working_memory", flat=True).get(agent_id=agent.id)
     )
     value = {"agent": agent.name, "tenant": agent.tenant_slug, **memory.model_dump(mode="json")}
-    return Output(value, people=escape(memory.to_prompt_text()) if prompt else _told(memory))
+    return Output(value, people=escape(memory.to_prompt_text()) if prompt else _table(memory))
 
 
 @in_agent_transaction
@@ -63,7 +63,7 @@ def list_thoughts(agent: ChosenAgent, *, limit: int) -> Output:
     )
 
 
-def _told(memory: WorkingMemory) -> Any:
+def _table(memory: WorkingMemory) -> Any:
     rows = [("talking with", memory.current_human)] if memory.current_human else []
     rows += [("works towards", title) for title in memory.active_goals]
     rows += [("thought", f"{cut(thought.text, 300)} ({ago(thought.at)})") for thought in memory.thoughts]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,15 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from apps.memories.services.jobs.episodes import MAX_LIMIT, RecalledEpisode, recall_episodes
-from apps.memories.services.recall.partial_recall import partial_recall_about
+from apps.memories.services.recall.partial_recall import PartialActivation, partial_recall_about
 from apps.memories.services.recall.recaller import recall
 from apps.tenants.scope import tenant_transaction
+from arbor.memory.episodes import EpisodeTerms
 from arbor.memory.recall_request import EVERYTHING, RecallFilter, RecallRequest
-from arbor.memory.values import MemoryType
+from arbor.memory.values import MemoryType, Recalled, ScoreTerms
 from config.cli.kit import Output
 from config.cli.lookup import find_concept, find_episode
-from config.cli.memory.views import recalled_line, receipt_of, render_recalled, theme_line
-from config.cli.output import short, stamp
+from config.cli.output import console, short, stamp
 from config.cli.tenancy import ChosenAgent, with_agent
 
 
@@ -40,13 +41,13 @@ def recall_memories(
         tenant_id=agent.tenant_id,
         request=RecallRequest(agent_id=agent.id, text=query, limit=limit, only=only),
     )
-    themes = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
+    clusters = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=query, recalled=found)
     value = {
         "agent": agent.name,
         "tenant": agent.tenant_slug,
         "query": query,
         "results": [recalled_line(memory) for memory in found],
-        "tip_of_the_tongue": [theme_line(theme) for theme in themes],
+        "tip_of_the_tongue": [cluster_line(cluster) for cluster in clusters],
     }
     if only != EVERYTHING and not found:
         return Output(value, people=f"{agent.name} remembers nothing of that kind.")
@@ -55,7 +56,7 @@ def recall_memories(
         f' [bold]arbor remember {escape(agent.name)} "…"[/bold], or [bold]arbor memory ingest FILE --agent'
         f" {escape(agent.name)}[/bold]"
     )
-    return Output(value, people=render_recalled(found, themes) if found else empty)
+    return Output(value, people=render_recalled(found, clusters) if found else empty)
 
 
 def _filter(
@@ -125,3 +126,112 @@ def _rendered(found: list[RecalledEpisode]) -> RenderableType:
         value = Text(episode.summary) if episode.summary else Text("not summarized yet", style="italic")
         made.add_row(f"{episode.score:.2f}", Group(value, Text(about, style="dim")))
     return made
+
+
+#: The terms of a score in the order of a table, with the head of each column.
+TERMS = {
+    "meaning": "mean",
+    "words": "words",
+    "neighbours": "neigh",
+    "association": "assoc",
+    "session": "sess",
+    "episode": "epis",
+    "speaker": "who",
+    "time": "time",
+    "recency": "rec",
+    "importance": "imp",
+    "trust": "trust",
+    "activation": "mind",
+    "mood": "mood",
+}
+#: Below this width the terms stand under the memory instead of in columns of their own.
+_WIDE = 140
+#: What rounds to nothing is left out, so that the terms that count stand out.
+_NOTHING = 0.005
+
+
+def recalled_line(memory: Recalled) -> dict[str, Any]:
+    """Return a recalled memory with its terms, for JSON."""
+    return {
+        "id": str(memory.id),
+        "score": round(memory.score, 4),
+        "terms": {name: round(value, 4) for name, value in memory.terms.as_dict().items()},
+        "type": memory.type,
+        "role": memory.role,
+        "content": memory.content,
+        "session": memory.session,
+        "occurred_at": stamp(memory.occurred_at),
+        "importance": memory.importance,
+    }
+
+
+def cluster_line(cluster: PartialActivation) -> dict[str, Any]:
+    """Return a cluster on the tip of the tongue as JSON shows it."""
+    return {
+        "cluster_id": str(cluster.cluster_id),
+        "name": cluster.name,
+        "keywords": list(cluster.keywords),
+        "strength": round(cluster.strength, 4),
+    }
+
+
+def render_recalled(found: Sequence[Recalled], clusters: Sequence[PartialActivation] = ()) -> RenderableType:
+    """Return recalled memories for a terminal: a column for each term where there is room, else a line.
+
+    Below them, the clusters that are on the tip of the tongue when none of the memories is clear.
+    """
+    shown = _wide(found) if console().width >= _WIDE else _narrow(found)
+    if not clusters:
+        return shown
+    names = "; ".join(", ".join(cluster.keywords) or cluster.name for cluster in clusters)
+    return Group(shown, Text(f"Nothing clear, but on the tip of the tongue: {names}", style="italic"))
+
+
+def _wide(found: Sequence[Recalled]) -> RenderableType:
+    made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 1))
+    made.add_column("score", justify="right", style="bold")
+    for head in TERMS.values():
+        made.add_column(head, justify="right", no_wrap=True)
+    made.add_column("when", no_wrap=True, style="dim")
+    made.add_column("memory", overflow="fold", ratio=1)
+    for memory in found:
+        terms = memory.terms.as_dict()
+        made.add_row(
+            f"{memory.score:.2f}",
+            *(_number(terms[name], of=memory.score) for name in TERMS),
+            f"{memory.occurred_at:%Y-%m-%d}",
+            _utterance(memory),
+        )
+    return made
+
+
+def _narrow(found: Sequence[Recalled]) -> RenderableType:
+    made = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
+    made.add_column(justify="right", style="bold", no_wrap=True)
+    made.add_column(overflow="fold")
+    for memory in found:
+        receipt = Text(f"{memory.occurred_at:%Y-%m-%d}  {receipt_of(memory.terms)}", style="dim")
+        made.add_row(f"{memory.score:.2f}", Group(_utterance(memory), receipt))
+    return made
+
+
+def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
+    """Return the terms of a score, the largest term first: `words .31 + meaning .12`."""
+    counted = sorted(terms.as_dict().items(), key=lambda term: -term[1])
+    return " + ".join(f"{name} {_short(value)}" for name, value in counted if value >= _NOTHING) or "nothing"
+
+
+def _utterance(memory: Recalled) -> Text:
+    speaker = (f"{memory.role}: ", "cyan") if memory.role else (f"({memory.type}) ", "magenta")
+    return Text.assemble(speaker, memory.content)
+
+
+def _number(value: float, *, of: float) -> Text:
+    """Return a term as a cell: blank when it is nothing, bright when it is a good part of the score."""
+    if value < _NOTHING:
+        return Text("·", style="dim")
+    return Text(_short(value), style="green" if value >= of / 4 else "")
+
+
+def _short(value: float) -> str:
+    return f"{value:.2f}".removeprefix("0")

@@ -112,14 +112,14 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
     )
 
 
-def _words_wanted(crossing: Crossing) -> int | None:
-    negotiable = crossing.boundary.response is BoundaryResponse.NEGOTIATE
-    return words_wanted(crossing.boundary) if negotiable else None
+def _words_wanted(boundary_match: Crossing) -> int | None:
+    negotiable = boundary_match.boundary.response is BoundaryResponse.NEGOTIATE
+    return words_wanted(boundary_match.boundary) if negotiable else None
 
 
 CROSSING = (
-    OutputColumn("boundary", "boundary", value=lambda crossing: crossing.boundary.name),
-    OutputColumn("response", "response", value=lambda crossing: crossing.boundary.response),
+    OutputColumn("boundary", "boundary", value=lambda boundary_match: boundary_match.boundary.name),
+    OutputColumn("response", "response", value=lambda boundary_match: boundary_match.boundary.response),
     OutputColumn("why", "why"),
     OutputColumn("words_wanted", value=_words_wanted),
 )

@@ -1,16 +1,17 @@
-"""Manage the aspects of an agent's identity."""
+"""Manage the aspects of an agent's identity, and its preferences."""
 
 from __future__ import annotations
 
 from rich.markup import escape
 
-from apps.selves.models import IdentityAspect
+from apps.selves.models import IdentityAspect, Preference
 from apps.selves.services.aspects import add_aspect, drop_aspect
+from apps.selves.services.preferences import set_preference, unset_preference
 from arbor.selves.values import AspectKind, NewAspect, Standing
 from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
-from config.cli.output import cut, short
+from config.cli.output import ago, cut, short
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
 
 ASPECT = (
@@ -55,3 +56,40 @@ def drop(agent: ChosenAgent, *, aspect_id: str, reason: str) -> Output:
 def _show(agent: ChosenAgent, aspect: IdentityAspect) -> Output:
     said = f"[bold]{escape(aspect.content)}[/bold] ({short(aspect.id)}) is {aspect.status}."
     return Output({"agent": agent.name, **facts(aspect, ASPECT)}, people=said)
+
+
+PREFERENCE = (
+    OutputColumn("key", "key"),
+    OutputColumn("value", "preference"),
+    OutputColumn("source", "from"),
+    OutputColumn("updated_at", "since", cell=ago),
+)
+
+
+@in_agent_transaction
+def list_preferences(agent: ChosenAgent) -> Output:
+    """List an agent's preferences."""
+    name = escape(agent.name)
+    return listing(
+        "preferences",
+        list(Preference.objects.filter(agent_id=agent.id)),
+        PREFERENCE,
+        about={"agent": agent.name},
+        empty=f"{name} prefers nothing yet. [bold]arbor self preference set {name} tone short[/bold]",
+    )
+
+
+@in_agent_transaction
+def set_one(agent: ChosenAgent, *, key: str, value: str) -> Output:
+    """Set an agent's preference under a key."""
+    row = set_preference(agent_id=agent.id, key=key, value=value, actor=actor())
+    people = f"{escape(agent.name)} prefers [bold]{escape(row.key)}[/bold]: {escape(row.value)}"
+    return Output({"agent": agent.name, **facts(row, PREFERENCE)}, people=people)
+
+
+@in_agent_transaction
+def remove(agent: ChosenAgent, *, key: str) -> Output:
+    """Remove an agent's preference."""
+    row = unset_preference(agent_id=agent.id, key=key, actor=actor())
+    people = f"{escape(agent.name)} no longer prefers {escape(row.key)}: {escape(row.value)}"
+    return Output({"agent": agent.name, **facts(row, PREFERENCE), "removed": True}, people=people)

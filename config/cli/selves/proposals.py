@@ -64,31 +64,24 @@ def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Outpu
     )
 
 
-def _decided(agent: ChosenAgent, decide: Callable[..., Proposal], proposal_id: str, reason: str) -> Output:
-    decided = decide(
-        proposal_id=find_id(agent, Proposal, proposal_id),
-        agent_id=agent.id,
-        decided_by=actor(),
-        reason=reason,
-    )
-    why = f": {escape(decided.reason)}" if decided.reason else ""
-    said = f"[bold]{escape(cut(decided.content))}[/bold] ({short(decided.id)}) is {decided.status}{why}."
-    return Output({"agent": agent.name, **facts(decided, PROPOSAL)}, people=said)
+def _decision(decide: Callable[..., Proposal]) -> Callable[..., Output]:
+    """Return the function of a command that decides a proposal."""
+
+    @in_agent_transaction
+    def run(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
+        decided = decide(
+            proposal_id=find_id(agent, Proposal, proposal_id),
+            agent_id=agent.id,
+            decided_by=actor(),
+            reason=reason,
+        )
+        why = f": {escape(decided.reason)}" if decided.reason else ""
+        said = f"[bold]{escape(cut(decided.content))}[/bold] ({short(decided.id)}) is {decided.status}{why}."
+        return Output({"agent": agent.name, **facts(decided, PROPOSAL)}, people=said)
+
+    return run
 
 
-@in_agent_transaction
-def accept_one(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
-    """Accept a proposal: the change is made."""
-    return _decided(agent, accept, proposal_id, reason)
-
-
-@in_agent_transaction
-def reject_one(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
-    """Reject a proposal: the change is not made."""
-    return _decided(agent, reject, proposal_id, reason)
-
-
-@in_agent_transaction
-def defer_one(agent: ChosenAgent, *, proposal_id: str, reason: str) -> Output:
-    """Defer a proposal; after the fifth time it expires."""
-    return _decided(agent, defer, proposal_id, reason)
+accept_one = _decision(accept)
+reject_one = _decision(reject)
+defer_one = _decision(defer)

@@ -13,7 +13,7 @@ from apps.memories.models import Memory, MemoryAccess
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.memory.values import ScoreTerms
-from config.cli.memory import views as memory_views
+from config.cli.memory import recall as memory_views
 from tests.integration.cli.conftest import Arbor
 
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nnobody\nNora: Yes, in a boot.\n"

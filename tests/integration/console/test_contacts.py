@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.audit.models import AuditAction, AuditEvent
-from apps.console.pages.message import LISTED
+from apps.console.pages.contacts import LISTED
 from apps.contacts.models import Channel, OutboxMessage
 from apps.fleet.contact import QUOTED_LENGTH
 from apps.heartbeats.models import Percept, PerceptKind

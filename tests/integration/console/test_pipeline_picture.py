@@ -23,7 +23,7 @@ def passed(*names: str) -> dict[str, Passage]:
 
 
 def test_a_walk_to_a_good_end_is_marked_from_start_to_exit() -> None:
-    picture = draw_pipeline(TEXT, passed=passed("look", "think"), walk=["look", "think"], ended="success")
+    picture = draw_pipeline(TEXT, passed=passed("look", "think"), path=["look", "think"], ended="success")
     assert picture is not None
     looks = {box.name: box.look for box in picture.boxes}
     assert looks == {
@@ -42,27 +42,27 @@ def test_a_walk_to_a_good_end_is_marked_from_start_to_exit() -> None:
 
 def test_a_failed_walk_ends_in_the_failed_exit() -> None:
     walk = passed("look") | {"think": Passage(outcome="failure", milliseconds=2.0)}
-    picture = draw_pipeline(TEXT, passed=walk, walk=["look", "think"], ended="failure")
+    picture = draw_pipeline(TEXT, passed=walk, path=["look", "think"], ended="failure")
     assert picture is not None
     looks = {box.name: box.look for box in picture.boxes}
     assert (looks["think"], looks["bad"], looks["good"]) == ("failure", "failure", "none")
 
 
 def test_a_walk_that_goes_on_reaches_no_exit() -> None:
-    picture = draw_pipeline(TEXT, passed=passed("look"), walk=["look"], ended="")
+    picture = draw_pipeline(TEXT, passed=passed("look"), path=["look"], ended="")
     assert picture is not None
     assert {box.name for box in picture.boxes if box.look != "none"} == {"begin", "look"}
 
 
 def test_a_repeated_visit_is_counted() -> None:
     again = {"look": Passage(outcome="retry", milliseconds=3.0, visits=2)}
-    picture = draw_pipeline(TEXT, passed=again, walk=["look"], ended="")
+    picture = draw_pipeline(TEXT, passed=again, path=["look"], ended="")
     assert picture is not None
     assert next(box.note for box in picture.boxes if box.name == "look") == "3.0 ms ×2"
 
 
 def test_the_default_pipeline_fits_its_picture_and_nothing_overlaps() -> None:
-    picture = draw_pipeline(heartbeat_text(), passed={}, walk=[], ended="")
+    picture = draw_pipeline(heartbeat_text(), passed={}, path=[], ended="")
     assert picture is not None
     assert len(picture.boxes) >= 14
     for one, two in combinations(picture.boxes, 2):
@@ -73,5 +73,5 @@ def test_the_default_pipeline_fits_its_picture_and_nothing_overlaps() -> None:
 
 
 def test_what_is_no_pipeline_is_not_drawn() -> None:
-    assert draw_pipeline("not a graph", passed={}, walk=[], ended="") is None
-    assert draw_pipeline("", passed={}, walk=[], ended="") is None
+    assert draw_pipeline("not a graph", passed={}, path=[], ended="") is None
+    assert draw_pipeline("", passed={}, path=[], ended="") is None

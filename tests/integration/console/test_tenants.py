@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
-from apps.console import visits
+from apps.console import views
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import OPS, current_scope, tenant_transaction
@@ -239,7 +239,7 @@ def test_a_visit_ends_by_leaving(root: Client, world: World) -> None:
 
 
 def test_a_visit_ends_by_itself(root: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visits, "VISIT_LASTS", timedelta(seconds=-1))
+    monkeypatch.setattr(views, "VISIT_LASTS", timedelta(seconds=-1))
     visit(root, world.tenant)
     assert world.agent.name not in root.get(INDEX).content.decode()
 

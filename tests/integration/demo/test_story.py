@@ -124,7 +124,7 @@ def test_an_interrupted_story_leaves_no_agent(prepared: Arbor, monkeypatch: pyte
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(demo, "run_beat", interrupt)
+    monkeypatch.setattr(demo, "run_heartbeat", interrupt)
     assert prepared("demo").code == 130
     assert agents_left() == []
 

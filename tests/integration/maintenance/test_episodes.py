@@ -177,10 +177,10 @@ def test_a_round_enqueues_five_calls_at_most(
             remember_talk(agent, *(f"{text} ({number}, {agent.name})" for text in TALK), session=str(number))
     close_and_settle(mind)
     close_and_settle(other_mind)
-    settings.ARBOR_MAX_ERRANDS = 8
+    settings.ARBOR_MAX_MAINTENANCE_CALLS = 8
     maintain_episodes()
     assert sorted(len(calls_of(agent)) for agent in (mind, other_mind)) == [3, 5]
-    settings.ARBOR_MAX_ERRANDS = 100
+    settings.ARBOR_MAX_MAINTENANCE_CALLS = 100
     maintain_episodes()
     fleet.run()
     for agent in (mind, other_mind):

@@ -303,7 +303,7 @@ def test_a_reply_that_was_cut_short_is_put_on_record(
 def test_waiting_retries_use_no_room(
     agent: Agent, foreign_mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
-    settings.ARBOR_MAX_ERRANDS = 2
+    settings.ARBOR_MAX_MAINTENANCE_CALLS = 2
     scripted(ModelUnavailable("the provider is away"), repeat=True)
     for talk in range(3):
         remember_talk(agent, *(f"{talk}: {text}" for text in TALK), session=f"talk {talk}")

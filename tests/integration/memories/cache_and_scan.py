@@ -30,7 +30,7 @@ DIFFERENCE = 1e-5
 @contextmanager
 def scanning() -> Iterator[None]:
     """Let every recall scan the database."""
-    with override_settings(ARBOR_MINDS_AT_HAND_MB=0):
+    with override_settings(ARBOR_MIND_CACHE_MB=0):
         yield
 
 
@@ -39,7 +39,7 @@ def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
     """Let every recall load what is not at hand, in this process or in one that has `minds`."""
     with (
         pytest.MonkeyPatch.context() as patch,
-        override_settings(ARBOR_MINDS_AT_HAND_MB=64),
+        override_settings(ARBOR_MIND_CACHE_MB=64),
     ):
         patch.setattr(minds_at_hand, "MEMORIES_A_RECALL", 10**9)
         patch.setattr(recaller, "MINDS", minds)

@@ -109,7 +109,7 @@ def test_the_least_recently_used_minds_go_when_the_budget_is_spent(
         keep(agent, *turns(*TALK))
     assert recalls_at_hand(mind, here, monkeypatch, 1) == 1
     size = here.nbytes
-    settings.ARBOR_MINDS_AT_HAND_MB = 1.5 * size / 2**20
+    settings.ARBOR_MIND_CACHE_MB = 1.5 * size / 2**20
     assert recalls_at_hand(other_mind, here, monkeypatch, 1) == 1
     assert here.nbytes <= 1.5 * size
     assert [agent_id for _, agent_id in here._entries] == [other_mind.id]

@@ -31,7 +31,7 @@ from apps.queues import (
 from apps.tenants.models import Tenant
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
-from workers import threads
+from workers import tasks
 
 HERE, THERE = uuid4(), uuid4()
 
@@ -112,7 +112,7 @@ def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
         fleet.step()
     first, *others = [fleet.take() for _ in agents]
     with ThreadPoolExecutor(3) as pool:
-        monkeypatch.setattr(threads, "_threads", pool)
+        monkeypatch.setattr(tasks, "_threads", pool)
         celery.tasks[Task.EXECUTE_CALL.value].apply(
             kwargs={**first.arguments, ALSO: [message.arguments for message in others]},
             headers={TENANT_HEADER: str(tenant.id)},

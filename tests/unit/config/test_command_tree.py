@@ -19,7 +19,7 @@ from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import traversal as walks
 from apps.memories.services.store import snippets
 from apps.tenants.models import Role
-from config.cli.commands import agent, memory, processes, tenant
+from config.cli.commands import agent, memory, memory_graph, memory_upkeep, processes, tenant
 from config.cli.kit import Run
 from config.pools import PoolKind
 from tests.command_tree import ROOT, commands, nodes, options_of
@@ -91,9 +91,9 @@ def test_declared_bounds_are_those_of_the_services() -> None:
         agent.PERCEIVED,
         agent.MOST_TICKS,
         memory.MOST_THOUGHTS,
-        memory.MOST_CODE,
-        memory.EVIDENCE_HOPS,
-        memory.REEMBED_BATCH,
+        memory_upkeep.MOST_CODE,
+        memory_graph.EVIDENCE_HOPS,
+        memory_upkeep.REEMBED_BATCH,
         tenant.ROLES,
         processes.POOL_KINDS,
     )

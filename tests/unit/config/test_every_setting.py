@@ -22,7 +22,7 @@ from arbor.memory.values import Retention
 from config.cli import up
 from config.environment import data_dir
 from config.pools import worker_pools
-from config.supervisor.nursery import Nursery
+from config.supervisor.fork_server import ForkServer
 from config.supervisor.run_folder import RunFolder
 from workers.schedule import entries
 
@@ -101,7 +101,7 @@ def largest_page() -> Any:
 
 def web_host() -> str:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Nursery, "is_possible", lambda: False)
+        patch.setattr(ForkServer, "is_possible", lambda: False)
         return up._plan(RunFolder(data_dir()), only=frozenset(), demo=False, web_port=None).web_host
 
 

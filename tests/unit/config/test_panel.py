@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
-from config.cli.panel import PanelSummary, panel
+from config.cli.up import PanelSummary, panel
 
 
 def shown(**changes: Any) -> str:

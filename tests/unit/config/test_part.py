@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from config.supervisor.part import restart_delay_s
+from config.supervisor.managed_process import restart_delay_s
 
 
 @pytest.mark.parametrize(

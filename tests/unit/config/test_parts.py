@@ -10,8 +10,8 @@ import pytest
 from config.cli.parts import NAMES, InstallationPlan, parts_of
 from config.pools import POOLS
 from config.servers import EmbeddedPostgres, EmbeddedValkey
-from config.supervisor.nursery import Nursery
-from config.supervisor.part import Part
+from config.supervisor.fork_server import ForkServer
+from config.supervisor.managed_process import ManagedProcess
 from config.supervisor.run_folder import RunFolder
 
 
@@ -27,32 +27,32 @@ def plan(tmp_path: Path) -> Any:
             "flower_port": 5555,
             "demo": True,
             "only": frozenset(NAMES),
-            "nursery": Nursery({}),
+            "fork_server": ForkServer({}),
         }
         return InstallationPlan(**{**values, **changes})
 
     return make
 
 
-def by_name(plan: InstallationPlan) -> dict[str, Part]:
+def by_name(plan: InstallationPlan) -> dict[str, ManagedProcess]:
     return {part.name: part for part in parts_of(plan)}
 
 
 def test_everything_waits_for_the_database_to_be_prepared(plan: Any) -> None:
     parts = by_name(plan())
-    assert set(parts["prepare"].needs) == {"postgres", "valkey", "nursery"}
+    assert set(parts["prepare"].needs) == {"postgres", "valkey", "fork-server"}
     assert {name: parts[name].needs for name in NAMES} == dict.fromkeys(NAMES, ("prepare",))
 
 
 def test_a_server_of_your_own_is_not_started(plan: Any) -> None:
-    parts = by_name(plan(postgres=None, valkey=None, nursery=None))
+    parts = by_name(plan(postgres=None, valkey=None, fork_server=None))
     assert parts.keys() == {"prepare", *NAMES}
     assert parts["prepare"].needs == ()
 
 
 def test_only_what_was_asked_for_runs_beside_the_servers(plan: Any) -> None:
     parts = by_name(plan(only=frozenset({"web"})))
-    assert parts.keys() == {"postgres", "valkey", "nursery", "prepare", "web"}
+    assert parts.keys() == {"postgres", "valkey", "fork-server", "prepare", "web"}
 
 
 def test_every_pool_is_run_with_its_queues(plan: Any) -> None:
@@ -65,13 +65,13 @@ def test_every_pool_is_run_with_its_queues(plan: Any) -> None:
 
 def test_no_argument_and_no_variable_holds_a_password(plan: Any, tmp_path: Path) -> None:
     made = plan()
-    made.nursery.prepare()
+    made.fork_server.prepare()
     for part in parts_of(made):
         launch = part.launch()
         told = " ".join([*launch.argv, *(f"{name}={value}" for name, value in launch.env.items())])
         assert "postgres-secret" not in told
         assert "valkey-secret" not in told
-    made.nursery.close()
+    made.fork_server.close()
 
 
 def test_no_demo_is_passed_on(plan: Any) -> None:

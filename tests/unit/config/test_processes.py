@@ -13,7 +13,7 @@ from tornado.options import options
 
 import config.cli.with_django  # noqa: F401
 from arbor.errors import ServerError
-from config.cli import flower, prepare, status, up, web, worker
+from config.cli import celery_process, flower, prepare, status, up, web
 from config.cli.main import main
 
 
@@ -63,10 +63,10 @@ def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
         made.append(options)
         return SimpleNamespace(start=lambda: None, exitcode=0)
 
-    monkeypatch.setattr(worker, "load_app", lambda: SimpleNamespace(Worker=make))
-    monkeypatch.setattr(worker, "refuse_unsafe_role", lambda: None)
+    monkeypatch.setattr(celery_process, "load_app", lambda: SimpleNamespace(Worker=make))
+    monkeypatch.setattr(celery_process, "refuse_unsafe_role", lambda: None)
     for name in ("worker_ready", "worker_process_init"):
-        monkeypatch.setattr(worker, name, SimpleNamespace(connect=lambda *_, **__: None))
+        monkeypatch.setattr(celery_process, name, SimpleNamespace(connect=lambda *_, **__: None))
     assert run("worker", "-q", "llm, outbox", "--pool", "threads", "-c", "3", "--name", "models") == 0
     (options,) = made
     assert (options["queues"], options["concurrency"]) == (["llm", "outbox"], 3)

@@ -14,10 +14,10 @@ from config.supervisor.run_folder import RunFolder, write_private
 
 
 def test_a_folder_is_held_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
-    second = RunFolder(tmp_path).held()
-    with RunFolder(tmp_path).held(), pytest.raises(AlreadyRunning, match="already runs"):
+    second = RunFolder(tmp_path).lock()
+    with RunFolder(tmp_path).lock(), pytest.raises(AlreadyRunning, match="already runs"):
         second.__enter__()
-    with RunFolder(tmp_path).held():
+    with RunFolder(tmp_path).lock():
         pass
 
 

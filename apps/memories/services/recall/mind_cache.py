@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 type _Key = tuple[UUID, UUID]
 
 #: A mind is loaded when it had one recall per this number of memories: by then scans have cost about as much more as
-#: the load will cost (docs/decisions/0014-a-mind-at-hand.md). Below this number, at once.
+#: the load will cost (docs/decisions/0014-mind-cache.md). Below this number, at once.
 MEMORIES_A_RECALL = 1_000
 #: Recalls count within this number of seconds.
 _WITHIN_S = 600.0
@@ -88,7 +88,7 @@ class MindsAtHand:
 
         The statement also reads the statistics of the terms that are given for an agent, if any are wanted.
         """
-        if not settings.ARBOR_MINDS_AT_HAND_MB:
+        if not settings.ARBOR_MIND_CACHE_MB:
             return {}
         tenant_id = current_tenant()
         entries = self._cached_minds(tenant_id, terms)
@@ -109,7 +109,7 @@ class MindsAtHand:
         `documents` says about how many memories each agent has, of whose mind nothing is cached. A mind that is missing in
         the answer has to be scanned.
         """
-        if not settings.ARBOR_MINDS_AT_HAND_MB:
+        if not settings.ARBOR_MIND_CACHE_MB:
             return {}
         tenant_id = current_tenant()
         found: dict[UUID, MindAtHand] = {}
@@ -133,7 +133,7 @@ class MindsAtHand:
         """Return the statistics of these terms as of the last recall; None for a mind that is not cached."""
         with self._lock:
             entry = self._entries.get((tenant_id, agent_id))
-        if entry is None or not settings.ARBOR_MINDS_AT_HAND_MB:
+        if entry is None or not settings.ARBOR_MIND_CACHE_MB:
             return None
         return TermStatistics(
             df=entry.image.document_counts(terms), documents=len(entry.image), model=entry.model
@@ -219,7 +219,7 @@ class MindsAtHand:
 
 
 def _budget() -> int:
-    return int(settings.ARBOR_MINDS_AT_HAND_MB * _MIB)
+    return int(settings.ARBOR_MIND_CACHE_MB * _MIB)
 
 
 #: Those of this process.

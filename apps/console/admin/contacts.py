@@ -1,0 +1,148 @@
+"""Pages of delivery channels, outbox messages, conversations and their turns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from apps.console import cells, columns
+from apps.console.access import actor_of, holds
+from apps.console.forms import NewChannelForm
+from apps.console.listing import AgentRowsAdmin, FoundByIdAdmin, OwnPageAdmin, filters, filters_by_agent
+from apps.console.pages.contacts import read_message
+from apps.console.views import console_page
+from apps.contacts.models import Channel, ChatMessage, ChatSession, OutboxMessage
+from apps.contacts.services.channels import shown_target
+from apps.tenants.models import Role
+
+
+@admin.register(Channel)
+class ChannelAdmin(OwnPageAdmin):
+    """A tenant's channels. What signs a webhook's requests is never read from the database here."""
+
+    page_template = "console/channel.html"
+    list_display = ("name", "kind", "audience", "whose", "target_shown", "state")
+    list_filter = filters("kind", "audience")
+    ordering = ("name",)
+    unread = (*OwnPageAdmin.unread, "sealed_secret")
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let operators add channels."""
+        return holds(request, Role.OPERATOR)
+
+    def read_page(self, row: Channel) -> Channel:
+        """Return the channel: it is all that its page shows."""
+        return row
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Add a channel. A webhook's secret is shown on the page that answers, and on no other."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = NewChannelForm(request.POST if request.method == "POST" else None)
+        made = form.create(actor=actor_of(request)) if form.is_valid() else None
+        # The admin lets no page be kept by caches.
+        return console_page(
+            request,
+            "console/channel_new.html",
+            title="New channel",
+            opts=self.opts,
+            form=form,
+            made=made,
+        )
+
+    @admin.display(description="of")
+    def whose(self, channel: Channel) -> SafeString | str:
+        """Show the channel's agent, or that the channel is the tenant's."""
+        if channel.agent_id is None:
+            return "all agents"
+        return cells.link("agents_agent", channel.agent_id, channel.agent.name)
+
+    target_shown = columns.cell("to", lambda channel: cells.clipped(shown_target(channel) or "the inbox", 70))
+    state = columns.cell(
+        "state",
+        lambda channel: cells.badge(
+            "enabled" if channel.enabled else "disabled", "good" if channel.enabled else "warn"
+        ),
+    )
+
+
+@admin.register(OutboxMessage)
+class OutboxMessageAdmin(OwnPageAdmin):
+    """The outbox."""
+
+    page_template = "console/message.html"
+    list_display = ("about", "agent_link", "kind", "to", "status_badge", "attempts", "decided", "trouble")
+    list_filter = filters_by_agent("status", "kind", "audience")
+    text_fields = ("subject", "content")
+
+    joined = (*OwnPageAdmin.joined, "channel")
+    unread = (*OwnPageAdmin.unread, "channel__sealed_secret")
+
+    read_page = staticmethod(read_message)
+
+    about = columns.cell("message", lambda message: cells.clipped(message.subject or message.content, 90))
+    to = columns.cell("to", lambda message: cells.clipped(shown_target(message) or message.audience, 50))
+    decided = columns.moment("created_at", "decided")
+    trouble = columns.error("last_error")
+
+
+@admin.register(ChatSession)
+class ChatSessionAdmin(AgentRowsAdmin):
+    """Conversations of people with agents."""
+
+    list_display = ("began", "agent_link", "person", "last", "ended", "significance_shown", "turns")
+    list_filter = filters_by_agent()
+    fields = ("agent", "person", "started_at", "last_at", "ended_at", "significance_shown", "turns")
+
+    began = columns.moment("started_at", "began")
+    last = columns.moment("last_at", "last turn")
+    ended = columns.cell(
+        "ended",
+        lambda session: cells.when(session.ended_at) if session.ended_at else cells.badge("open", "busy"),
+    )
+    significance_shown = columns.cell(
+        "significance",
+        lambda session: (
+            "–" if session.significance is None else cells.meter(round(session.significance, 2), 1)
+        ),
+    )
+
+    @admin.display(description="what was said")
+    def turns(self, session: ChatSession) -> SafeString:
+        """Link the agent's conversations."""
+        page = reverse("admin:agent-chat", args=[session.agent_id])
+        return format_html('<a class="ar-link" href="{}?conversation={}">read it</a>', page, session.id)
+
+
+@admin.register(ChatMessage)
+class ChatMessageAdmin(FoundByIdAdmin):
+    """Turns of conversations."""
+
+    agent_path = "session__agent"
+    list_display = ("beginning", "agent_named", "speaker", "model", "trouble", "when")
+    text_fields = ("content",)
+    sortable_by = ()
+    fields = ("content", "agent_named", "session_link", "speaker", "model", "error", "detail_shown", "at")
+
+    joined = ("session__agent",)
+    unread = tuple(f"session__{name}" for name in AgentRowsAdmin.unread)
+
+    beginning = columns.cell("said", lambda turn: cells.clipped(turn.content or "–"))
+    agent_named = columns.cell(
+        "agent", lambda turn: cells.link("agents_agent", turn.session.agent_id, turn.session.agent.name)
+    )
+    session_link = columns.cell(
+        "conversation", lambda turn: cells.link("contacts_chatsession", turn.session_id, str(turn.session))
+    )
+    trouble = columns.error("error")
+    detail_shown = columns.json("detail", "detail")
+    when = columns.moment("at", "when")

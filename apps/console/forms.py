@@ -1,0 +1,160 @@
+"""Forms that create and destroy agents and create channels."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django import forms
+from django.db import transaction
+from unfold.widgets import (
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
+)
+
+from apps.agents.models import Agent, BuiltinTemplate, Template
+from apps.agents.services.profile import NAME_LENGTH
+from apps.contacts.services.channels import NAME_LENGTH as CHANNEL_NAME_LENGTH
+from apps.contacts.services.channels import TARGET_LENGTH, NewChannel, add_channel
+from apps.fleet.creation import LONGEST_INTERVAL, create_agent
+from apps.fleet.lifecycle import destroy_agent, start_agent
+from apps.tenants.scope import APP
+from arbor.contacts.values import Audience, ChannelKind
+from arbor.errors import AlreadyExists, Invalid, TransitionIllegal
+
+
+class NewAgentForm(forms.Form):
+    """The form of a new agent."""
+
+    name = forms.CharField(max_length=NAME_LENGTH, widget=UnfoldAdminTextInputWidget())
+    template = forms.ChoiceField(
+        widget=UnfoldAdminSelectWidget(), help_text="Character, first goals and allowed actions come from it."
+    )
+    interval_s = forms.IntegerField(
+        label="Seconds between heartbeats",
+        required=False,
+        min_value=1,
+        max_value=int(LONGEST_INTERVAL.total_seconds()),
+        widget=UnfoldAdminIntegerFieldWidget(),
+        help_text="Empty: as the template says, else the installation's.",
+    )
+    model = forms.CharField(
+        required=False,
+        max_length=200,
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "provider/model"}),
+        help_text="Empty: as the template says, else the installation's. reflex/policy needs no model.",
+    )
+    start = forms.BooleanField(
+        label="Start it at once", required=False, initial=True, widget=UnfoldBooleanWidget()
+    )
+
+    def __init__(self, data: object = None) -> None:
+        super().__init__(data)  # type: ignore[arg-type]
+        field = self.fields["template"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = _templates()
+
+    def create(self, *, actor: str) -> Agent | None:
+        """Make the agent; none, with the reason beside the form, when the service refuses."""
+        wanted = self.cleaned_data
+        try:
+            with transaction.atomic(using=APP):
+                agent = create_agent(
+                    name=wanted["name"],
+                    template_name=wanted["template"],
+                    actor=actor,
+                    interval=timedelta(seconds=wanted["interval_s"]) if wanted["interval_s"] else None,
+                    model=wanted["model"].strip(),
+                )
+                if wanted["start"]:
+                    agent = start_agent(agent_id=agent.id, actor=actor)
+        except (Invalid, AlreadyExists, TransitionIllegal) as refusal:
+            self.add_error(None, str(refusal))
+            return None
+        return agent
+
+
+def _templates() -> list[tuple[str, str]]:
+    """Return the templates to choose from; only their names are read, so one that does not fit spoils no other."""
+    own = [(name, f"{name} {version}") for name, version in Template.objects.values_list("name", "version")]
+    hidden = {name.casefold() for name, _ in own}
+    builtin = [
+        (name, f"{name} {version} (built in)")
+        for name, version in BuiltinTemplate.objects.values_list("name", "version")
+        if name.casefold() not in hidden
+    ]
+    return sorted([*own, *builtin], key=lambda choice: choice[0].casefold())
+
+
+class DestroyAgentForm(forms.Form):
+    """The agent's name, typed once more."""
+
+    confirm = forms.CharField(
+        label="Its name", widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off"})
+    )
+
+    def destroy(self, *, agent: Agent, actor: str) -> dict[str, int] | None:
+        """End the agent for good; none, with the reason beside the form, when the name is not its name."""
+        try:
+            with transaction.atomic(using=APP):
+                return destroy_agent(agent_id=agent.id, confirm=self.cleaned_data["confirm"], actor=actor)
+        except Invalid as refusal:
+            self.add_error(None, str(refusal))
+            return None
+
+
+#: Agents offered; of more, the command line takes the name.
+_OFFERED = 500
+
+
+class NewChannelForm(forms.Form):
+    """The form of a new channel."""
+
+    name = forms.CharField(max_length=CHANNEL_NAME_LENGTH, widget=UnfoldAdminTextInputWidget())
+    kind = forms.ChoiceField(
+        choices=[(kind.value, kind.value) for kind in ChannelKind if kind is not ChannelKind.PEER],
+        widget=UnfoldAdminSelectWidget(),
+    )
+    target = forms.CharField(
+        label="To",
+        required=False,
+        max_length=TARGET_LENGTH,
+        widget=UnfoldAdminTextInputWidget(),
+        help_text="An e-mail address or a URL; nothing for the inbox.",
+    )
+    audience = forms.ChoiceField(
+        choices=[(audience.value, audience.value) for audience in Audience],
+        widget=UnfoldAdminSelectWidget(),
+        help_text="Which messages leave by it: those to the agent's users, or those in public.",
+    )
+    agent = forms.ChoiceField(
+        required=False,
+        widget=UnfoldAdminSelectWidget(),
+        help_text="Empty: of all agents that have none of their own for this audience.",
+    )
+
+    def __init__(self, data: object = None) -> None:
+        super().__init__(data)  # type: ignore[arg-type]
+        field = self.fields["agent"]
+        assert isinstance(field, forms.ChoiceField)
+        agents = Agent.objects.order_by("name").values_list("id", "name")[:_OFFERED]
+        field.choices = [("", "all agents"), *((str(agent_id), name) for agent_id, name in agents)]
+
+    def create(self, *, actor: str) -> NewChannel | None:
+        """Make the channel; none, with the reason beside the form, when the service refuses."""
+        wanted = self.cleaned_data
+        try:
+            with transaction.atomic(using=APP):
+                return add_channel(
+                    name=wanted["name"],
+                    kind=ChannelKind(wanted["kind"]),
+                    audience=Audience(wanted["audience"]),
+                    target=wanted["target"],
+                    agent_id=UUID(wanted["agent"]) if wanted["agent"] else None,
+                    actor=actor,
+                )
+        except (Invalid, AlreadyExists) as refusal:
+            self.add_error(None, str(refusal))
+            return None

@@ -1,0 +1,142 @@
+"""Read the pages of conversations, messages and the inbox by a fixed number of queries, without changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from apps.agents.models import Agent
+from apps.contacts.models import ChatMessage, ChatSession, OutboxMessage
+from apps.contacts.services.chat import waiting_turn
+from apps.contacts.services.chat_history import history
+from apps.contacts.services.inbox import count_unread, inbox
+from apps.heartbeats.services.processes import living_processes
+from apps.providers import default_model
+from apps.queues import Queue
+from arbor.contacts.chat import TURN_LENGTH
+from arbor.contacts.delivery import MAX_TRIES
+from arbor.contacts.values import DELIVERY_TRANSITIONS, ChannelKind, DeliveryStatus
+from arbor.models.handles import Provider
+
+TURNS_SHOWN = 60
+#: Seconds between two looks at an answer that is being made.
+REFRESH_S = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatPage:
+    """An agent's conversations, as one person's page shows them."""
+
+    agent: Agent
+    turns: Sequence[ChatMessage]
+    #: The person's own, if it goes on.
+    session: ChatSession | None
+    #: Whether their last turn is being answered, and whether there is anybody to do so.
+    waiting: bool
+    somebody_works: bool
+    #: Only one conversation is shown.
+    one: bool
+    may_talk: bool
+    is_reflex: bool
+    #: What was typed and not taken.
+    draft: str = ""
+    longest: int = TURN_LENGTH
+    refresh_s: int = REFRESH_S
+
+
+def read_chat(
+    agent: Agent, *, person: str, may_talk: bool, conversation: UUID | None = None, draft: str = ""
+) -> ChatPage:
+    """Read the latest turns with the agent, or those of one conversation, in the current tenant."""
+    session: ChatSession | None = ChatSession.objects.filter(
+        agent_id=agent.id, person=person, ended_at__isnull=True
+    ).first()
+    waiting = session is not None and waiting_turn(session.id) is not None
+    return ChatPage(
+        agent=agent,
+        turns=history(agent_id=agent.id, limit=TURNS_SHOWN, session_id=conversation),
+        session=session,
+        waiting=waiting,
+        somebody_works=not waiting or _somebody_works(),
+        one=conversation is not None,
+        may_talk=may_talk,
+        is_reflex=(agent.model or default_model()).startswith(f"{Provider.REFLEX}/"),
+        draft=draft,
+    )
+
+
+def _somebody_works() -> bool:
+    """Tell whether a worker that asks models was heard of lately."""
+    return any(Queue.LLM.value in process.queues.split(",") for process in living_processes())
+
+
+#: Messages on one page of the inbox.
+LISTED = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePage:
+    """A message, as its page shows it."""
+
+    message: OutboxMessage
+    in_inbox: bool
+    may_retry: bool
+    may_cancel: bool
+    tries_at_most: int = MAX_TRIES
+
+
+@dataclass(frozen=True, kw_only=True)
+class InboxPage:
+    """The inbox of a tenant, as its page shows it."""
+
+    messages: Sequence[OutboxMessage]
+    unread: int
+    only_unread: bool
+    #: Older ones begin after this message; none if there are none.
+    older: UUID | None
+
+
+def read_message(message: OutboxMessage) -> MessagePage:
+    """Return what the page of a message shows."""
+    after = DELIVERY_TRANSITIONS[DeliveryStatus(message.status)]
+    return MessagePage(
+        message=message,
+        in_inbox=message.kind == ChannelKind.INBOX,
+        may_retry=message.status == DeliveryStatus.FAILED,
+        may_cancel=DeliveryStatus.CANCELLED in after,
+    )
+
+
+def read_inbox(*, only_unread: bool, before: UUID | None) -> InboxPage:
+    """Read one page of the current tenant's inbox, the latest first. Three queries."""
+    rows = inbox(unread=only_unread).select_related("agent")
+    moment = _moment_of(before)
+    if moment is not None:
+        rows = rows.filter(created_at__lt=moment)
+    found = list(
+        rows.only(
+            "tenant_id",
+            "subject",
+            "content",
+            "audience",
+            "created_at",
+            "read_at",
+            "agent__name",
+            "agent__tenant_id",
+        )[: LISTED + 1]
+    )
+    return InboxPage(
+        messages=found[:LISTED],
+        unread=count_unread(),
+        only_unread=only_unread,
+        older=found[LISTED - 1].id if len(found) > LISTED else None,
+    )
+
+
+def _moment_of(message_id: UUID | None) -> datetime | None:
+    if message_id is None:
+        return None
+    moment: datetime | None = inbox().filter(id=message_id).values_list("created_at", flat=True).first()
+    return moment

@@ -1,0 +1,178 @@
+"""Read the pages of an episode, a cluster and a concept, each by a fixed number of queries, without changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+
+from apps.memories.models import (
+    Cluster,
+    ClusterMember,
+    ClusterRelation,
+    Concept,
+    Episode,
+    Memory,
+    MemoryConcept,
+)
+
+EPISODE_MEMBERS_SHOWN = 200
+#: A pause between two members that is worth showing, well below the 30 minutes that end an episode.
+PAUSE = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeRow:
+    """A memory in its place, and the pause before it where there was one."""
+
+    memory: Memory
+    pause: timedelta | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodePage:
+    """An episode, as its page shows it."""
+
+    episode: Episode
+    members: Sequence[EpisodeRow]
+    before: Episode | None
+    after: Episode | None
+
+    @property
+    def lasted(self) -> timedelta:
+        """Return the time from its first to its last memory."""
+        return self.episode.last_at - self.episode.started_at
+
+    @property
+    def hidden(self) -> int:
+        """Return how many memories were ever put in it and are not shown: archived ones apart, the later ones."""
+        return max(0, self.episode.size - len(self.members))
+
+
+def read_episode(episode: Episode) -> EpisodePage:
+    """Read what belongs to the episode, in the current tenant."""
+    memories = list(
+        Memory.objects.filter(episode_id=episode.id)
+        .only("tenant_id", "content", "role", "occurred_at", "sequence", "importance", "status", "type")
+        .order_by("sequence")[:EPISODE_MEMBERS_SHOWN]
+    )
+    pauses = [later.occurred_at - earlier.occurred_at for earlier, later in pairwise(memories)]
+    told = [None, *(pause if pause >= PAUSE else None for pause in pauses)][: len(memories)]
+    others = Episode.objects.filter(agent_id=episode.agent_id).only("tenant_id", "last_at", "summary", "size")
+    return EpisodePage(
+        episode=episode,
+        members=[
+            EpisodeRow(memory=memory, pause=pause) for memory, pause in zip(memories, told, strict=True)
+        ],
+        before=others.filter(last_at__lt=episode.last_at).order_by("-last_at").first(),
+        after=others.filter(last_at__gt=episode.last_at).order_by("last_at").first(),
+    )
+
+
+CLUSTER_MEMBERS_SHOWN = 60
+RELATED_SHOWN = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterNeighbor:
+    """Another cluster, and its relation to this one."""
+
+    cluster: Cluster
+    relation: str
+    outward: bool
+    strength: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterPage:
+    """A cluster, as its page shows it."""
+
+    cluster: Cluster
+    keywords: Sequence[str]
+    members: Sequence[ClusterMember]
+    related: Sequence[ClusterNeighbor]
+
+    @property
+    def hidden(self) -> int:
+        """Return how many members are not shown."""
+        return max(0, self.cluster.size - len(self.members))
+
+
+def read_cluster(cluster: Cluster) -> ClusterPage:
+    """Read what belongs to the cluster, in the current tenant."""
+    members = (
+        ClusterMember.objects.filter(cluster_id=cluster.id)
+        .select_related("memory")
+        .defer("memory__embedding", "memory__lexical")
+        .order_by("-strength")[:CLUSTER_MEMBERS_SHOWN]
+    )
+    ends = Q(source_id=cluster.id) | Q(target_id=cluster.id)
+    relations = (
+        ClusterRelation.objects.filter(ends)
+        .select_related("source", "target")
+        .defer("source__centroid", "target__centroid")
+        .order_by("-strength")[:RELATED_SHOWN]
+    )
+    keywords = cluster.keywords if isinstance(cluster.keywords, list) else []
+    return ClusterPage(
+        cluster=cluster,
+        keywords=[str(word) for word in keywords],
+        members=list(members),
+        related=[
+            ClusterNeighbor(
+                cluster=relation.target if relation.source_id == cluster.id else relation.source,
+                relation=relation.relation,
+                outward=relation.source_id == cluster.id,
+                strength=relation.strength,
+            )
+            for relation in relations
+        ],
+    )
+
+
+CASES_SHOWN = 60
+NARROWER_SHOWN = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConceptPage:
+    """A concept, as its page shows it."""
+
+    concept: Concept
+    #: The concepts above it, the broadest first.
+    broader: Sequence[Concept]
+    narrower: Sequence[Concept]
+    cases: Sequence[MemoryConcept]
+
+
+def read_concept(concept: Concept) -> ConceptPage:
+    """Read what belongs to the concept, in the current tenant."""
+    above = _ids(concept.ancestors)
+    found = {broader.id: broader for broader in Concept.objects.filter(id__in=above)}
+    return ConceptPage(
+        concept=concept,
+        broader=[found[concept_id] for concept_id in above if concept_id in found],
+        narrower=list(Concept.objects.filter(parent_id=concept.id).order_by("key")[:NARROWER_SHOWN]),
+        cases=list(
+            MemoryConcept.objects.filter(concept_id=concept.id)
+            .select_related("memory")
+            .defer("memory__embedding", "memory__lexical")
+            .order_by("-strength")[:CASES_SHOWN]
+        ),
+    )
+
+
+def _ids(stored: Any) -> list[UUID]:
+    # A page must open whatever was stored: what is no id is left out.
+    found = []
+    for item in stored if isinstance(stored, list) else []:
+        try:
+            found.append(UUID(str(item)))
+        except ValueError:
+            continue
+    return found

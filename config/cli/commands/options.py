@@ -1,0 +1,52 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import click
+
+from arbor.memory.relations import MAX_HOPS
+from arbor.memory.values import MemoryType
+from config.cli.kit import one_of, option
+from config.cli.values import MomentType
+
+SHARE = click.FloatRange(0, 1)
+
+
+def limit_option(most: int, default: int = 20) -> click.Option:
+    return option(
+        "-k",
+        "--limit",
+        type=click.IntRange(1, most),
+        default=default,
+        show_default=True,
+        help="Most results.",
+    )
+
+
+def hops_option(default: int) -> click.Option:
+    return option(
+        "--hops",
+        type=click.IntRange(1, MAX_HOPS),
+        default=default,
+        show_default=True,
+        help="Most edges to walk.",
+    )
+
+
+def types_option(help_text: str = "Only memories of these types.") -> click.Option:
+    return option("--type", "types", multiple=True, type=one_of(MemoryType), help=help_text)
+
+
+def reason_option() -> click.Option:
+    return option("--reason", required=True, metavar="TEXT", help="The reason, for the audit.")
+
+
+def time_options() -> tuple[click.Option, click.Option]:
+    return (
+        option("--since", type=MomentType(), help="Only what happened from then on: 2026-05-01."),
+        option("--until", type=MomentType(), help="Only what happened before then."),
+    )
+
+
+def concept_option() -> click.Option:
+    return option("--concept", metavar="NAME", help="Only cases of a concept, or of a narrower one.")

@@ -1,0 +1,138 @@
+"""Show and edit the themes of an agent."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.markup import escape
+
+from apps.memories.models import Cluster
+from apps.memories.services.clusters.clusters import (
+    assign_memory_to_clusters,
+    cluster_members,
+    find_related_clusters,
+    name_cluster,
+    recalculate_cluster,
+)
+from apps.memories.services.recall.activation import activated_clusters
+from apps.memories.services.recall.partial_recall import partial_recall_about
+from arbor.memory.recall_request import check_query
+from config.cli.columns import OutputColumn, facts, listing, number, signed, table_of
+from config.cli.kit import Output
+from config.cli.lookup import find_cluster, find_memories
+from config.cli.memory.recall import cluster_line
+from config.cli.output import cut, short
+from config.cli.tenancy import ChosenAgent, audit_act, in_agent_transaction, with_agent
+
+
+def _keywords(cluster: Cluster) -> list[str]:
+    return [str(word) for word in cluster.keywords] if isinstance(cluster.keywords, list) else []
+
+
+CLUSTER = (
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("size", "memories"),
+    OutputColumn("importance", "imp", cell=number),
+    OutputColumn("emotional_valence", "feeling", cell=signed),
+    OutputColumn("name", "theme", cell=lambda name: cut(name, 40)),
+    OutputColumn("keywords", "about", value=_keywords, cell=lambda words: cut(", ".join(words), 60)),
+    *(OutputColumn(key) for key in ("emotional_intensity", "activations", "activated_at")),
+)
+MEMBER = (
+    OutputColumn("strength", "fits", cell=number),
+    OutputColumn("id", "id", value=lambda member: member.memory_id, cell=short),
+    OutputColumn("content", "memory", cell=cut),
+)
+RELATED = (
+    OutputColumn("strength", "strength", cell=number),
+    OutputColumn("id", "id", cell=short),
+    OutputColumn("relation", "relation"),
+    OutputColumn("name", "related theme"),
+)
+
+
+_MOST_ACTIVE = 20
+
+
+@in_agent_transaction
+def list_clusters(agent: ChosenAgent, *, limit: int) -> Output:
+    """List an agent's themes, the weightiest first."""
+    active = {
+        cluster.id: cluster.activation
+        for cluster in activated_clusters(agent_id=agent.id, limit=_MOST_ACTIVE)
+    }
+    in_mind = OutputColumn(
+        "in_mind",
+        "in mind",
+        value=lambda cluster: active.get(cluster.id, 0.0),
+        cell=lambda activation: number(activation) if activation else "",
+    )
+    clusters = Cluster.objects.filter(agent_id=agent.id).defer("centroid").order_by("-importance", "-size")
+    return listing(
+        "themes",
+        list(clusters[:limit]),
+        (*CLUSTER, in_mind),
+        about={"agent": agent.name},
+        empty=f"{agent.name} has no theme yet: maintenance finds them among memories that have a vector.",
+    )
+
+
+@in_agent_transaction
+def show_cluster(agent: ChosenAgent, *, reference: str, limit: int) -> Output:
+    """Show a theme with its memories and related themes."""
+    cluster = Cluster.objects.defer("centroid").get(id=find_cluster(agent, reference))
+    members = cluster_members(cluster_id=cluster.id, limit=limit)
+    related = find_related_clusters(cluster_id=cluster.id, limit=limit)
+    value = {
+        **facts(cluster, CLUSTER),
+        "agent": agent.name,
+        "memories": [facts(member, MEMBER) for member in members],
+        "related": [facts(other, RELATED) for other in related],
+    }
+    about = escape(", ".join(_keywords(cluster))) or "nothing in particular"
+    people = Group(
+        f"[bold]{escape(cluster.name)}[/bold]  [dim]{cluster.id}[/dim]",
+        f"about {about}; {cluster.size} memories, feeling {cluster.emotional_valence:+.2f}",
+        table_of(members, MEMBER),
+        table_of(related, RELATED) if related else "",
+    )
+    return Output(value, people=people)
+
+
+@with_agent
+def show_tip_of_the_tongue(agent: ChosenAgent, *, text: str) -> Output:
+    """Show the themes that TEXT brings to mind while no memory of them is clear."""
+    check_query(text, 1)
+    clusters = partial_recall_about(tenant_id=agent.tenant_id, agent_id=agent.id, text=text)
+    value = {"agent": agent.name, "text": text, "themes": [cluster_line(cluster) for cluster in clusters]}
+    names = "; ".join(f"{cluster.name} ({cluster.strength:.2f})" for cluster in clusters)
+    return Output(value, people=escape(names) or "Nothing is on the tip of the tongue.")
+
+
+@in_agent_transaction
+def rename_cluster(agent: ChosenAgent, *, reference: str, name: str) -> Output:
+    """Name a theme. A named theme stays while it has a memory."""
+    cluster_id = find_cluster(agent, reference)
+    name_cluster(cluster_id=cluster_id, name=name)
+    audit_act(agent, f"named the theme {cluster_id} {name!r}")
+    return Output({"agent": agent.name, "theme": cluster_id, "name": name}, people="Named.")
+
+
+@in_agent_transaction
+def refresh_cluster(agent: ChosenAgent, *, reference: str) -> Output:
+    """Recompute a theme's centre, words and feeling from its memories."""
+    cluster_id = find_cluster(agent, reference)
+    recalculate_cluster(cluster_id=cluster_id)
+    return Output({"agent": agent.name, "theme": cluster_id}, people="Computed anew.")
+
+
+@in_agent_transaction
+def assign_memory(agent: ChosenAgent, *, memory_id: str, most: int) -> Output:
+    """Assign a memory to its themes now, before maintenance does."""
+    (found,) = find_memories(agent, [memory_id])
+    clusters = assign_memory_to_clusters(memory_id=found, max_clusters=most)
+    value = {
+        "agent": agent.name,
+        "id": found,
+        "themes": {str(cluster_id): fit for cluster_id, fit in clusters.items()},
+    }
+    return Output(value, people=f"It is in {len(clusters)} themes.")

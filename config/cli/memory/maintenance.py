@@ -1,0 +1,148 @@
+"""Show the health of maintenance, and move agents to another embedding model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Group
+from rich.markup import escape
+from rich.progress import (
+    Task,
+    TextColumn,
+)
+
+from apps.memories.services.embedding.minds import checked, installation_model
+from apps.memories.services.embedding.reembed import ModelSwitch, Move, Reembedding, find_moves
+from apps.memories.services.jobs.health import read_health
+from apps.tenants.services import tenant_by_slug
+from arbor.embedding.models import EmbeddingModel
+from arbor.memory.health import HealthState
+from config.cli.kit import ExitCode, Output
+from config.cli.output import progress_bar, table
+from config.cli.tenancy import ChosenAgent, actor, with_optional_agent
+
+
+def show_health() -> Output:
+    """Show the state of maintenance over all tenants: its backlogs and each job's last run."""
+    found = read_health()
+    figures: Any = table(
+        ("", "figure", "count", "judged", "limit"),
+        (
+            (
+                figure.state,
+                figure.metric.replace("_", " "),
+                f"{figure.count:,}",
+                f"{figure.judged:g}",
+                figure.limit,
+            )
+            for figure in found.figures
+        ),
+    )
+    jobs: Any = table(
+        ("", "job", "every", "last ended", "took", "done", "failed", "error"),
+        (
+            (
+                job.state,
+                job.name,
+                f"{job.period_s:g} s",
+                f"{job.ended_ago_s:.0f} s ago",
+                f"{job.seconds:.2f} s",
+                job.done,
+                job.failed,
+                job.error,
+            )
+            for job in found.jobs
+        ),
+    )
+    findings = [
+        f"[bold]{state}[/bold]: {escape(what)}\n  → {escape(remedy)}"
+        for state, what, remedy in found.findings
+    ]
+    nothing = "[dim]No job has run yet: is a worker running?[/dim]"
+    people = Group(
+        *(findings or ["[green]Maintenance keeps up.[/green]"]),
+        "",
+        figures,
+        "",
+        jobs if found.jobs else nothing,
+    )
+    code = ExitCode.FAILED if found.state is HealthState.CRITICAL else ExitCode.DONE
+    return Output(found.as_json(), people=people, code=code)
+
+
+@with_optional_agent
+def reembed(
+    agent: ChosenAgent | None,
+    *,
+    name: str | None,
+    dimension: int | None,
+    batch: int,
+    tenant_slug: str | None,
+) -> Output:
+    """Move agents to another embedding model or dimension, while they run."""
+    model = _wanted(name, dimension)
+    moves = find_moves(
+        model=model,
+        actor=actor(),
+        tenant_id=tenant_by_slug(tenant_slug).id if tenant_slug else None,
+        agent_id=agent.id if agent else None,
+    )
+    with progress_bar("embedding", "memories", _Rate()) as progress:
+        switches = Reembedding(model=model, actor=actor(), batch=batch, progress=progress).run(moves)
+    return Output(_value(model, moves, switches), people=_for_people(model, moves, switches))
+
+
+def _wanted(name: str | None, dimension: int | None) -> EmbeddingModel:
+    if name is None and dimension is None:
+        return installation_model()
+    own = installation_model()
+    return checked(EmbeddingModel(name=name or own.name, dimension=dimension or own.dimension))
+
+
+def _value(model: EmbeddingModel, moves: list[Move], switches: list[ModelSwitch]) -> dict[str, Any]:
+    return {
+        "model": model.name,
+        "dimension": model.dimension,
+        "agents": [
+            {
+                "agent": move.name,
+                "tenant": move.tenant,
+                "from": {"model": move.model.name, "dimension": move.model.dimension},
+                "memories": takeover.memories,
+                "refused": takeover.refused,
+                "left_to_backlog": takeover.left,
+                "takeover_s": round(takeover.seconds, 3),
+            }
+            for move, takeover in zip(moves, switches, strict=True)
+        ],
+        "memories": sum(takeover.memories for takeover in switches),
+    }
+
+
+def _for_people(model: EmbeddingModel, moves: list[Move], switches: list[ModelSwitch]) -> Any:
+    if not moves:
+        return f"Every agent's vectors are of {escape(str(model))}."
+    rows = [
+        (
+            move.tenant,
+            move.name,
+            move.model,
+            f"{takeover.memories:,}",
+            takeover.refused,
+            f"{takeover.seconds:.2f} s",
+        )
+        for move, takeover in zip(moves, switches, strict=True)
+    ]
+    columns = ("tenant", "agent", "moved from", "memories", "cannot be read", "taken over in")
+    return table(columns, rows, title=f"Moved to {escape(str(model))}")
+
+
+class _Rate(TextColumn):
+    """Memories a second."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def render(self, task: Task) -> Any:
+        """Return the rate, once there is one."""
+        return "" if not task.speed else f"{task.speed:,.0f}/s"

@@ -1,0 +1,212 @@
+"""Inspect the pipeline of heartbeats; list and retry failed maintenance calls."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from apps.agents.models import Agent
+from apps.console.pictures.pipeline import draw_pipeline
+from apps.console.pictures.pipeline_svg import svg_of
+from apps.maintenance.services.failed_calls import failed_errands, retry_failed_maintenance_calls
+from apps.tenants.scope import tenant_transaction
+from arbor.errors import Invalid, PipelineInvalid
+from arbor.heartbeat.dry_run import DryRun, Script, rehearse
+from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.pipeline.graph import heartbeat_text, load_graph
+from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
+from config.cli.columns import OutputColumn, listing
+from config.cli.kit import ExitCode, Output
+from config.cli.output import note
+from config.cli.tenancy import ChosenAgent, actor, choose_agent, choose_tenant, with_optional_agent
+
+#: A file of replies is read whole.
+_MAX_BYTES = 1_000_000
+
+
+def validate(which: str, tenant_slug: str | None) -> Output:
+    """Check a graph, and list all its faults."""
+    try:
+        graph = load_graph(_text(which, tenant_slug), handlers=HANDLERS)
+    except PipelineInvalid as error:
+        faults = list(error.faults)
+        people = "\n".join(["[red]not a pipeline[/red]", *(f"  {escape(fault)}" for fault in faults)])
+        return Output({"valid": False, "faults": faults}, people=people, code=ExitCode.FAILED)
+    edges = sum(len(leaving) for leaving in graph.edges.values())
+    found = {"valid": True, "faults": [], "name": graph.name, "nodes": sorted(graph.nodes), "edges": edges}
+    return Output(
+        found,
+        people=f"[green]valid[/green]: {escape(graph.name)}, {len(graph.nodes)} nodes, {edges} edges",
+    )
+
+
+def dry_run_graph(
+    which: str,
+    mode: str,
+    reply_file: Path | None,
+    outcomes: tuple[str, ...],
+    prefer: tuple[str, ...],
+    assigned: tuple[str, ...],
+    tenant_slug: str | None,
+) -> Output:
+    """Walk a graph with nodes that do nothing, and show the path."""
+    graph = load_graph(_text(which, tenant_slug), handlers=HANDLERS)
+    script = Script(
+        outcomes={
+            _node(name, graph.nodes): _outcomes(value) for name, value in _pairs("--outcome", outcomes)
+        },
+        preferred={_node(name, graph.nodes): value for name, value in _pairs("--prefer", prefer)},
+        context={"mode": mode, **{name: _value(text) for name, text in _pairs("--set", assigned)}},
+        replies=_replies(reply_file) if reply_file else (),
+    )
+    dry_run = rehearse(graph, script)
+    code = ExitCode.DONE if dry_run.exit else ExitCode.FAILED
+    return Output(_as_json(dry_run), people=_for_people(dry_run), code=code)
+
+
+def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool) -> Output | None:
+    """Draw a graph as SVG: into a file, or to standard output."""
+    text = _text(which, tenant_slug)
+    graph = load_graph(text, handlers=HANDLERS)
+    picture = draw_pipeline(text, passed={}, path=(), ended="")
+    assert picture is not None, "a graph that was loaded can be drawn"
+    svg = svg_of(picture, title=f"pipeline {graph.name}")
+    drawn = {"file": str(output) if output else None, "width": picture.width, "height": picture.height}
+    if output is None:
+        if as_json:
+            return Output({**drawn, "svg": svg}, people="")
+        click.echo(svg, nl=False)
+        return None
+    try:
+        output.write_text(svg, encoding="utf-8")
+    except OSError as error:
+        raise Invalid(f"{output} cannot be written: {error.strerror}") from error
+    if as_json:
+        return Output(drawn, people="")
+    note(f"wrote {output}, {picture.width} by {picture.height}")
+    return None
+
+
+def _text(which: str, tenant_slug: str | None) -> str:
+    """Return the DOT text of a file, an agent or the default graph. An existing file goes before an agent."""
+    if not which:
+        return heartbeat_text()
+    if which == "-":
+        return sys.stdin.read()
+    path = Path(which)
+    if path.is_file():
+        return _read(path)
+    if path.suffix in (".dot", ".gv") or "/" in which:
+        raise Invalid(f"there is no file {which}")
+    agent = choose_agent(which, tenant_slug)
+    with tenant_transaction(agent.tenant_id):
+        own: str = Agent.objects.values_list("pipeline", flat=True).get(id=agent.id)
+    return own or heartbeat_text()
+
+
+def _read(path: Path) -> str:
+    if path.stat().st_size > _MAX_BYTES:
+        raise Invalid(f"{path} must have at most {_MAX_BYTES:,} bytes, it has {path.stat().st_size:,}")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Invalid(f"{path} must be text in UTF-8") from error
+
+
+def _replies(path: Path) -> list[str]:
+    """Return the replies of a file: one object, a list of objects or texts, or a text as a model wrote it."""
+    text = _read(path)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return [text]
+    return [
+        reply if isinstance(reply, str) else json.dumps(reply)
+        for reply in (value if isinstance(value, list) else [value])
+    ]
+
+
+def _pairs(option: str, written: Iterable[str]) -> list[tuple[str, str]]:
+    pairs = []
+    for pair in written:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"{option} takes NAME=VALUE, got {pair!r}")
+        pairs.append((name, value))
+    return pairs
+
+
+def _value(text: str) -> Any:
+    """Return a value written as JSON, such as `2` or `true`; anything else is a text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _node(name: str, nodes: Iterable[str]) -> str:
+    if name not in nodes:
+        raise click.UsageError(f"the graph has no node {name!r}; its nodes: {', '.join(nodes)}")
+    return name
+
+
+def _outcomes(value: str) -> list[Outcome]:
+    names = [name.strip() for name in value.split(",")]
+    if not set(names) <= set(NODE_OUTCOMES):
+        raise click.UsageError(f"an outcome is one of {', '.join(NODE_OUTCOMES)}, got {value!r}")
+    return [Outcome(name) for name in names]
+
+
+def _as_json(dry_run: DryRun) -> dict[str, Any]:
+    return {
+        "path": [
+            {"node": step.node, "handler": step.handler, "outcome": step.outcome, "notes": list(step.notes)}
+            for step in dry_run.passed
+        ],
+        "outcome": dry_run.outcome,
+        "exit": dry_run.exit,
+        "fault": dry_run.fault,
+        "not_passed": list(dry_run.unvisited),
+    }
+
+
+def _for_people(dry_run: DryRun) -> str:
+    lines = []
+    for place, step in enumerate(dry_run.passed, start=1):
+        colour = {"success": "green", "partial": "yellow"}.get(step.outcome, "red")
+        lines.append(f"{place:>3}  {escape(step.node):<18} [{colour}]{step.outcome}[/{colour}]")
+        lines += [f"       [dim]{escape(line)}[/dim]" for line in step.notes]
+    end = f"exit {dry_run.exit}: {dry_run.outcome}" if dry_run.exit else dry_run.fault
+    lines.append(f"     {escape(end)}")
+    if dry_run.unvisited:
+        lines.append(f"     [dim]not passed: {escape(', '.join(dry_run.unvisited))}[/dim]")
+    return "\n".join(lines)
+
+
+CALL = (
+    OutputColumn("ended_at", "failed", cell=lambda moment: f"{moment:%Y-%m-%d %H:%M}"),
+    *(OutputColumn(key, key) for key in ("agent", "purpose", "about", "model", "reason")),
+    OutputColumn("id"),
+)
+
+
+@with_optional_agent
+def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: str | None) -> Output:
+    """List and retry failed maintenance calls."""
+    agent_id = agent.id if agent else None
+    with tenant_transaction(choose_tenant(tenant_slug).id):
+        failed = failed_errands(agent_id=agent_id)
+        retried = retry_failed_maintenance_calls(actor=actor(), agent_id=agent_id) if retry else 0
+    output = listing(
+        "failed", failed, CALL, about={"retried": retried}, empty="No call of maintenance has failed."
+    )
+    if failed and retry:
+        return replace(output, people=f"{retried} failed calls are retried within minutes.")
+    return output
