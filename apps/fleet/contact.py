@@ -7,13 +7,12 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Least, Now
 
-from apps.agents.models import AgentState
+from apps.agents.models import AgentState, HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import mark_read
 from apps.fleet.lifecycle import lock_agent, wake_agent
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.tenants.scope import current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, ScheduleState
 from apps.agents.services.profile import agent_by_id, agent_by_name, genome_of
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -25,7 +25,6 @@ from apps.fleet.lifecycle import (
 )
 from apps.goals.services.goals import create_goal
 from apps.goals.services.views import goal_views, plan_views
-from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.heartbeats.services.cycles import allocate, give_cycle, run_one_heartbeat, run_ticks
 from apps.heartbeats.services.loaded_agents import load_agent
 from apps.selves.models import PeerModel

@@ -10,19 +10,15 @@ import factory
 from django.utils import timezone
 from factory.django import DjangoModelFactory
 
+from apps.agents.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.heartbeats.models import (
     CallStatus,
     DailyUsage,
     ExternalCall,
     Heartbeat,
-    HeartbeatSchedule,
     HeartbeatStatus,
     LedgerEntry,
-    Percept,
-    PerceptKind,
     Process,
-    ScheduleState,
-    Trigger,
 )
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory

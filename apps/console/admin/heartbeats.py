@@ -10,10 +10,11 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 
+from apps.agents.models import Percept
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin, OwnPageAdmin, is_list
 from apps.console.pages.heartbeat import HeartbeatPage, read_heartbeat
-from apps.heartbeats.models import Heartbeat, Percept
+from apps.heartbeats.models import Heartbeat
 
 
 @admin.register(Heartbeat)

@@ -11,10 +11,11 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
+from apps.agents.models import HeartbeatSchedule, ScheduleState
 from apps.console import cells, columns
 from apps.console.access import access_of, is_platform_operator
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin
-from apps.heartbeats.models import HeartbeatSchedule, Process, ScheduleState
+from apps.heartbeats.models import Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 
 

@@ -13,18 +13,10 @@ from uuid import UUID
 from django.db.models import Count, Min, QuerySet, Sum
 from django.utils import timezone
 
-from apps.agents.models import Agent
+from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.console.hours import Hour, draw_hours
 from apps.contacts.services.figures import OutboxFigures, outbox_figures
-from apps.heartbeats.models import (
-    DUE_AT,
-    DailyUsage,
-    Heartbeat,
-    HeartbeatSchedule,
-    HeartbeatStatus,
-    LedgerEntry,
-    Process,
-)
+from apps.heartbeats.models import DailyUsage, Heartbeat, HeartbeatStatus, LedgerEntry, Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.providers import default_model
 from arbor.agents.lifecycle import AgentStatus

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db.models import Max
 from django.db.models.functions import Coalesce, Greatest, Least, Now
 
+from apps.agents.models import HeartbeatSchedule, ScheduleState, Trigger
 from apps.contacts.models import ChatSession
-from apps.heartbeats.models import HeartbeatSchedule, ScheduleState, Trigger
 
 
 def rest_timer(*, agent_id: UUID, until: datetime) -> None:

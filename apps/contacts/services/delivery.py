@@ -17,9 +17,8 @@ from django.db import connections
 from django.db.models import Case, F, Value, When
 from django.db.models.functions import Least, Now
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.contacts.services.carriers import carrier_of
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import APP, current_tenant, tenant_transaction
 from apps.tenants.statements import change, fetch

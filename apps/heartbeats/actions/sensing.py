@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from apps.agents.models import Percept
 from apps.heartbeats.actions.context import ActionContext
-from apps.heartbeats.models import Percept
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.quotations import clip

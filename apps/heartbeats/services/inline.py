@@ -6,7 +6,8 @@ from uuid import UUID
 
 from django.db import connections
 
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Trigger
+from apps.agents.models import HeartbeatSchedule, Trigger
+from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.processes import living_processes
 from apps.heartbeats.services.runner import advance_heartbeat

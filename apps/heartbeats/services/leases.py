@@ -10,14 +10,8 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models.functions import Now
 
-from apps.heartbeats.models import (
-    CallStatus,
-    ExternalCall,
-    Heartbeat,
-    HeartbeatSchedule,
-    HeartbeatStatus,
-    ScheduleState,
-)
+from apps.agents.models import HeartbeatSchedule, ScheduleState
+from apps.heartbeats.models import CallStatus, ExternalCall, Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.checkpoints import end_unknown, waiting_lease
 from apps.heartbeats.services.members import Due, LastCall, Lease, LeasedAgent, LeasedHeartbeat, OpenHeartbeat
 from apps.heartbeats.services.schedule import execute_message

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from apps.heartbeats.models import Trigger
+from apps.agents.models import Trigger
 from apps.heartbeats.services.leases import resolve
 from apps.heartbeats.services.members import Due, LeasedHeartbeat
 from apps.heartbeats.services.recent_activity import (

@@ -10,10 +10,10 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Least, Now
 
+from apps.agents.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.sections.moment import MESSAGE_LENGTH

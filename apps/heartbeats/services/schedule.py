@@ -13,8 +13,7 @@ from django.db import connections, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatSchedule, ScheduleState, Trigger
+from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState, Trigger
 from apps.queues import Message, Task, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, current_tenant

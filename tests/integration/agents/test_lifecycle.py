@@ -12,7 +12,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.dormancy import make_dormant
 from apps.agents.services.profile import agent_by_name
 from apps.audit.models import AuditAction, AuditEvent
@@ -26,7 +26,6 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
-from apps.heartbeats.models import HeartbeatSchedule, Percept, ScheduleState
 from apps.tenants.checks import tenant_models
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction

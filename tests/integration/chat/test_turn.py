@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat import answer_turn, hear, say
-from apps.heartbeats.models import CallStatus, DailyUsage, HeartbeatSchedule, LedgerEntry
+from apps.heartbeats.models import CallStatus, DailyUsage, LedgerEntry
 from apps.heartbeats.services.failed_maintenance_calls import failed_errands
 from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
 from apps.memories.models import CodeSnippet, Memory

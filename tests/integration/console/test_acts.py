@@ -8,10 +8,9 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent
 from apps.console.acts import ACTS, possible_acts
-from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.queues import Message, Task, captured
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus

@@ -10,11 +10,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_turn
-from apps.heartbeats.models import ExternalCall, HeartbeatSchedule
+from apps.heartbeats.models import ExternalCall
 from apps.queues import Message, Task, captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, Trigger
+from apps.agents.models import Agent, HeartbeatSchedule, Percept, PerceptKind, Trigger
 from apps.queues import Message
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction

@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditEvent
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.outbox import retry_message
 from apps.contacts.services.outbox_sweep import sweep_outbox
-from apps.heartbeats.models import Percept
 from apps.queues import Message
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.delivery import WAITS

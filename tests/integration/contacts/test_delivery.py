@@ -10,14 +10,13 @@ import pytest
 import structlog
 from django.db import connection
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services import delivery
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.contacts.services.outbox_sweep import sweep_outbox
-from apps.heartbeats.models import Percept, PerceptKind
 from apps.queues import Message, Task
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction

@@ -11,13 +11,12 @@ import pytest
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.goals import create_goal, move_goal, note_progress
 from apps.goals.services.sight import see_goals
 from apps.goals.services.views import goal_views
-from apps.heartbeats.models import Percept
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal

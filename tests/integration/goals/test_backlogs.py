@@ -15,7 +15,7 @@ from django.db import connection, connections, models
 from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 from apps.goals.services.backlogs import (
     load_backlogs,
@@ -26,7 +26,7 @@ from apps.goals.services.backlogs import (
 from apps.goals.services.links import link_memories
 from apps.goals.services.loading import lock_rows
 from apps.goals.services.sight import see_goals
-from apps.heartbeats.models import HeartbeatStatus, Percept, PerceptKind
+from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.hierarchy import ChildGoal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatStatus, Percept, ScheduleState
+from apps.agents.models import Agent, Percept, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.perception import perceive
 from apps.tenants.scope import tenant_transaction
 from tests.integration.heartbeats.beater import Script

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import Percept
+from apps.agents.models import Agent, Percept
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction

@@ -13,22 +13,13 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, PerceptKind, ScheduleState, Trigger
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.administration import limit_tenant
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, Satisfaction
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import (
-    DailyUsage,
-    ExternalCall,
-    Heartbeat,
-    HeartbeatSchedule,
-    HeartbeatStatus,
-    PerceptKind,
-    ScheduleState,
-    Trigger,
-)
+from apps.heartbeats.models import DailyUsage, ExternalCall, Heartbeat, HeartbeatStatus
 from apps.heartbeats.services import usage
 from apps.heartbeats.services.perception import perceive
 from apps.tenants.models import Tenant

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.runtime import Runtime
 from apps.goals.services.goals import create_goal
 from apps.goals.services.plans import add_plan
-from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.perception import perceive
 from apps.selves.models import PeerModel, Preference
 from apps.tenants.models import Tenant

@@ -10,8 +10,8 @@ import pytest
 from django.db import connections
 
 import apps.heartbeats.services.runner as runner
-from apps.agents.models import Agent, AgentState
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept
+from apps.agents.models import Agent, AgentState, Percept
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.services.store.remember import remember

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from django.db import connections
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, Percept
 from apps.audit.models import AuditEvent
 from apps.goals.models import Goal, GoalMemoryLink, Intent, ProgressNote
-from apps.heartbeats.models import DailyUsage, ExternalCall, Heartbeat, LedgerEntry, Percept
+from apps.heartbeats.models import DailyUsage, ExternalCall, Heartbeat, LedgerEntry
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess

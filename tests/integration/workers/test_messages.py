@@ -14,8 +14,8 @@ import redis
 from celery import Celery
 from django.db import transaction
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.agents.models import Agent, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
 from apps.queues import QUEUE_OF, TENANT_HEADER, Message, Queue, Task, enqueue, publish
 from apps.tenants.models import Tenant
 from arbor.errors import TenantRequired

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatSession
-from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.models import Memory
 from apps.selves.models import (
     BeliefEvidence,
