@@ -15,6 +15,9 @@ SOURCE_LENGTH = 200
 #: The most of each that an agent may have, dropped ones aside: well above the number in a prompt.
 MAX_BELIEFS = 200
 MAX_ASPECTS = 100
+#: The most aspects and beliefs in a situation, the most stable first: each prompt contains them.
+ASPECTS_SHOWN = 6
+BELIEFS_SHOWN = 8
 
 #: The defaults for a person's additions: fairly sure, and neither firm nor easily changed.
 DEFAULT_CONFIDENCE = 0.7

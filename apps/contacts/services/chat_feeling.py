@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from apps.agents.models import AgentState
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import ChatMessage
-from apps.selves.models import IdentityAspect
+from apps.selves.services.inner_state import mood_of
 from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.emotions import Event, Mood, baseline_of, read_mood
-from arbor.selves.values import AspectKind, Standing
-
-
-def mood_of(agent_id: UUID, stored: Mapping[str, Any] | None, now: datetime) -> Mood:
-    """Return an agent's mood now. One statement, for the baseline."""
-    tones = IdentityAspect.objects.filter(agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE)
-    usual = baseline_of(tones.filter(status=Standing.HELD).values_list("content", flat=True))
-    return read_mood(stored, baseline=usual, now=now)
+from arbor.selves.emotions import Event
 
 
 def feel_turn(

@@ -16,7 +16,6 @@ from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.profile import system_prompt_of
 from apps.contacts.models import ChatMessage
 from apps.contacts.services.chat_boundaries import match_boundaries
-from apps.contacts.services.chat_feeling import mood_of
 from apps.contacts.services.chat_finalize import match_detail
 from apps.goals.models import Goal
 from apps.memories.services.recall.recaller import recall
@@ -24,7 +23,7 @@ from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LEN
 from apps.memories.services.store.snippets import find_code
 from apps.providers import default_model
 from apps.selves.models import Belief, IdentityAspect, Preference
-from apps.selves.services.sight import ASPECTS_SHOWN, BELIEFS_SHOWN
+from apps.selves.services.inner_state import mood_of
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat import SHOWN_TURNS
 from arbor.contacts.chat_prompt import (
@@ -49,7 +48,7 @@ from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.models.windows import window_of
 from arbor.selves.boundary_check import Crossing
-from arbor.selves.values import Standing
+from arbor.selves.values import ASPECTS_SHOWN, BELIEFS_SHOWN, Standing
 
 #: The number of memories recalled, as many as at a heartbeat.
 RELEVANT_SHOWN = 5

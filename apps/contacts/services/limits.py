@@ -14,7 +14,7 @@ from arbor.heartbeat.situation import Environment
 
 #: What a beat sees of it: a column of the one statement of `apps.heartbeats.services.situation`, counted for those alone that
 #: may write in public. One decision may have gone to several channels.
-PUBLISHED_SEEN = """
+PUBLISHED_COLUMN = """
 CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (
     SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage
     WHERE tenant_id = a.tenant_id AND agent_id = a.id AND audience = 'public'

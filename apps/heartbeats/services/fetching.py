@@ -20,6 +20,7 @@ from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.models import ExternalCall
 from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.heartbeats.services.members import LeasedHeartbeat
+from apps.heartbeats.services.promotion import look_for_proposals
 from apps.heartbeats.services.questions import asked_before
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
@@ -31,7 +32,6 @@ from apps.memories.services.store.provenance import require_memories
 from apps.memories.services.store.writer import MemoryWriter
 from apps.selves.services import proposals
 from apps.selves.services.peers import note_meetings
-from apps.selves.services.promotion import look_for_proposals
 from apps.tenants.scope import APP
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed

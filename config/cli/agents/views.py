@@ -14,8 +14,8 @@ from rich.text import Text
 from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_of
 from apps.audit.services import across_tenants
-from apps.goals.services.views import goal_views
 from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.goal_situation import goal_views
 from apps.heartbeats.services.usage import used_today
 from apps.memories.models import Memory
 from apps.providers import default_model

@@ -23,10 +23,10 @@ from apps.goals.services.backlogs import (
     save_backlog,
     save_backlogs,
 )
-from apps.goals.services.links import link_memories
+from apps.goals.services.goals import link_memories
 from apps.goals.services.loading import lock_rows
-from apps.goals.services.sight import see_goals
 from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.goal_situation import load_goals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.hierarchy import ChildGoal
@@ -304,7 +304,7 @@ def test_another_tenants_agents_and_their_goals_are_not_loaded(tenant: Tenant, o
         backlogs = load_backlogs({ours: None, theirs: None}, now=NOW)
         assert [backlogs[agent_id].counts.open for agent_id in (ours, theirs)] == [1, 0]
         assert backlogs[theirs].title_of(goal.id) == ""
-        assert see_goals([ours, theirs])[theirs] == {}
+        assert load_goals([ours, theirs])[theirs] == {}
 
 
 def test_a_goal_that_is_closed_is_logged_once_by_who_saves(agents: list[UUID]) -> None:
@@ -347,7 +347,7 @@ def test_several_agents_see_their_goals_by_one_query(agents: list[UUID]) -> None
         PlanStepFactory(plan=plan, description=f"step of {number}")
         IntentFactory(agent_id=agent_id, goal=goal, description=f"intent of {number}")
     with CaptureQueriesContext(connection) as queries:
-        seen = see_goals([*agents, missing := uuid4()])
+        seen = load_goals([*agents, missing := uuid4()])
     assert len(queries) == 1
     for number, agent_id in enumerate(agents[:2]):
         columns = seen[agent_id]

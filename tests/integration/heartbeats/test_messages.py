@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from apps.agents.models import Agent, Trigger
+from apps.agents.services.percepts import perceive
 from apps.fleet.contact import message_agent
-from apps.heartbeats.services.perception import perceive
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel

@@ -14,6 +14,7 @@ import pytest
 from django.db import connections
 
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, PerceptKind, ScheduleState, Trigger
+from apps.agents.services.percepts import perceive
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.administration import limit_tenant
 from apps.fleet.policy import set_policy
@@ -21,7 +22,6 @@ from apps.goals.models import Goal, Intent, Satisfaction
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import DailyUsage, ExternalCall, Heartbeat, HeartbeatStatus
 from apps.heartbeats.services import usage
-from apps.heartbeats.services.perception import perceive
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid

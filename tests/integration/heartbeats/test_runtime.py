@@ -11,12 +11,11 @@ import pytest
 from django.db import OperationalError
 
 from apps.agents.models import Agent, AgentState, ScheduleState
+from apps.agents.services.percepts import perceive
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.runtime import Runtime
-from apps.goals.services.goals import create_goal
-from apps.goals.services.plans import add_plan
+from apps.goals.services.goals import add_plan, create_goal
 from apps.heartbeats.models import HeartbeatStatus
-from apps.heartbeats.services.perception import perceive
 from apps.selves.models import PeerModel, Preference
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction

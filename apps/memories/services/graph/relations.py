@@ -7,7 +7,7 @@ from uuid import UUID
 from apps.memories.services.graph.neighborhoods import mark_around
 from apps.memories.services.graph.nodes import find_nodes, id_of, require
 from apps.memories.services.store.term_counts import lock_minds
-from apps.selves.services.alignment import colour
+from apps.selves.services.alignment import update_fact_trust
 from apps.tenants.statements import change, fetch
 from arbor.errors import NotFound
 from arbor.ids import uuid7
@@ -118,4 +118,6 @@ def _update_trust(agent_id: UUID, source: Node, target: Node) -> None:
     """Update the trust of a fact that is related to a belief: three more statements, only for such a pair."""
     ends = (source, target)
     if any(end.kind is NodeKind.BELIEF for end in ends):
-        colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is NodeKind.MEMORY])
+        update_fact_trust(
+            agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is NodeKind.MEMORY]
+        )

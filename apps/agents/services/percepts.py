@@ -45,7 +45,7 @@ def perceive(
     """
     if kind not in PERCEIVABLE_KINDS:
         raise Invalid(
-            f"an agent can be told of {', '.join(PERCEIVABLE_KINDS)}, not {kind!r}; `arbor agent tell` sends messages"
+            f"an agent can be notified of {', '.join(PERCEIVABLE_KINDS)}, not {kind!r}; `arbor agent tell` sends messages"
         )
     content = content.strip()
     if not content or len(content) > MESSAGE_LENGTH or "\0" in content:
