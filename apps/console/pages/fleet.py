@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.console.hours import Hour, draw_hours
-from apps.contacts.services.figures import OutboxFigures, outbox_figures
+from apps.contacts.services.outbox import OutboxFigures, outbox_figures
 from apps.heartbeats.models import DailyUsage, Heartbeat, HeartbeatStatus, LedgerEntry, Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.providers import default_model

@@ -16,12 +16,12 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, Trigger
+from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_finalize import store_silence
+from apps.contacts.services.chat_finalize import resume_schedule, store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
-from apps.contacts.services.chat_timer import beat_at_once, rest_timer, resume_timer
 from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.maintenance_calls import MaintenanceCall, write_maintenance_call
 from apps.heartbeats.services.purposes import subject_of_turn
@@ -85,7 +85,7 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     session: ChatSession = ChatSession.objects.create(
         tenant_id=current_tenant(), agent=agent, person=person, started_at=now, last_at=now
     )
-    rest_timer(agent_id=agent_id, until=now + settings.ARBOR_CHAT_IDLE)
+    pause_schedule(agent_id=agent_id, until=now + settings.ARBOR_CHAT_IDLE)
     return session
 
 
@@ -204,11 +204,11 @@ def end_session(*, session_id: UUID) -> Ended:
     )
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])
-    resume_timer(agent_id=session.agent_id)
+    resume_schedule(agent_id=session.agent_id)
     tend = _leave_mind(session)
     follows = False
     if tend or session.significance >= settings.ARBOR_CHAT_SIGNIFICANT:
-        follows = beat_at_once(agent_id=session.agent_id)
+        follows = bring_forward(agent_id=session.agent_id, trigger=Trigger.CHAT)
     return Ended(session=session, significance=session.significance, beat_follows=follows)
 
 
@@ -252,7 +252,7 @@ def _locked(session_id: UUID) -> ChatSession:
 
 def _pause_for_answer(agent_id: UUID, now: datetime) -> None:
     deadline = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S)
-    rest_timer(agent_id=agent_id, until=now + deadline + settings.ARBOR_CHAT_IDLE)
+    pause_schedule(agent_id=agent_id, until=now + deadline + settings.ARBOR_CHAT_IDLE)
 
 
 def _waits(turn_id: UUID) -> bool:

@@ -11,11 +11,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.agents.models import AgentState
+from django.conf import settings
+from django.db.models import Max
+
+from apps.agents.models import AgentState, HeartbeatSchedule
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_boundaries import match_boundaries
-from apps.contacts.services.chat_feeling import audit_boundary_matches, feel_turn
-from apps.contacts.services.chat_timer import resume_timer
+from apps.contacts.services.chat_boundaries import audit_boundary_matches, feel_turn, match_boundaries
 from apps.memories.services.store.remember import Embedded, embed_memories, store
 from apps.memories.services.store.snippets import keep_code
 from apps.tenants.scope import current_tenant, tenant_transaction
@@ -187,7 +188,7 @@ def _memory(asked: ChatMessage, text: str, position: int, *, own: bool = False) 
 def _go_on(session: ChatSession, now: datetime) -> None:
     ChatSession.objects.filter(id=session.id).update(last_at=now)
     # No longer for the answer that was waited for, only until the person is idle.
-    resume_timer(agent_id=session.agent_id)
+    resume_schedule(agent_id=session.agent_id)
 
 
 def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: PreparedAnswer, now: datetime) -> None:
@@ -221,3 +222,10 @@ def _receive_turn(
     """
     feel_turn(state, arrived=_arrived(asked), own=own, now=now)
     state.stale_beats = 0
+
+
+def resume_schedule(*, agent_id: UUID) -> None:
+    """Resume the agent's heartbeats: at once, or when its other conversations are idle."""
+    last = ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).aggregate(last=Max("last_at"))
+    until = last["last"] and last["last"] + settings.ARBOR_CHAT_IDLE
+    HeartbeatSchedule.objects.filter(agent_id=agent_id).update(paused_until=until)

@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from apps.contacts.services.talked import who_talked
+from apps.contacts.services.chat_history import who_talked
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connections
 
-from apps.contacts.services.limits import seen_refusals
+from apps.contacts.services.limits import situation_refusals
 from apps.heartbeats.models import CallStatus, ExternalCall, Heartbeat
 from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
@@ -117,7 +117,7 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
             or window_of(first.model if first else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT),
             reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
-            cooling=seen_refusals,
+            cooling=situation_refusals,
         ),
         request=request_of(first.request) if first is not None and is_stored else None,
     )

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-from apps.contacts.services.limits import PUBLISHED_COLUMN
+from apps.contacts.services.queries import PUBLISHED_COLUMN
 from apps.heartbeats.services.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
 from apps.heartbeats.services.recent_activity import RECENT_ACTIVITY, recent_activity_values
 from apps.heartbeats.services.self_situation import SELF_COLUMNS, self_values

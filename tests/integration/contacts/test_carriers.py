@@ -73,7 +73,7 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
     assert stands.sent_at is None
     assert timedelta(seconds=50) < waits_for(message) <= WAITS[0]
     let_time_pass(message)
-    assert sweep_outbox().told == 1
+    assert sweep_outbox().enqueued == 1
     work(messages)
     assert as_it_stands(message).status == DeliveryStatus.SENT
     assert len({request.headers["Idempotency-Key"] for request in web.requests}) == 1

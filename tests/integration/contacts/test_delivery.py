@@ -125,10 +125,10 @@ def test_a_lost_hint_is_repeated_and_an_untold_one_is_not_twice(
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
     messages.clear()
-    assert sweep_outbox().told == 0
+    assert sweep_outbox().enqueued == 0
     let_time_pass(message)
-    assert sweep_outbox().told == 1
-    assert sweep_outbox().told == 0
+    assert sweep_outbox().enqueued == 1
+    assert sweep_outbox().enqueued == 0
     assert work(messages) == [True]
 
 
@@ -338,9 +338,9 @@ def test_a_suspended_tenants_messages_rest(
     assert work(messages) == [False], "nor is it sent by a hint that was on its way"
     assert (as_it_stands(message).status, as_it_stands(message).attempts) == (DeliveryStatus.PENDING, 0)
     let_time_pass(message)
-    assert sweep_outbox().told == 0
+    assert sweep_outbox().enqueued == 0
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.ACTIVE)
-    assert sweep_outbox().told == 1
+    assert sweep_outbox().enqueued == 1
 
 
 def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[Message]) -> None:
