@@ -9,7 +9,7 @@ from django.conf import settings
 
 from arbor.adapters.web_fetch import WebFetch
 from arbor.adapters.web_search import SearxngSearch
-from arbor.web.allow import AllowList
+from arbor.web.addresses import AllowList
 from arbor.web.ports import Fetch, Search
 
 

@@ -9,8 +9,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from rapidfuzz.distance import JaroWinkler
+
 from arbor.errors import LimitReached, TransitionIllegal
-from arbor.selves.nearness import DUPLICATE, jaro_winkler
 from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
 
@@ -154,3 +155,18 @@ def shortened(text: str) -> str:
     """Shorten a text to the length of a proposal."""
     text = " ".join(text.split())
     return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
+
+
+#: The similarity from which on two proposals are the same (seed 000).
+DUPLICATE = 0.85
+#: Characters of a text that are compared, so that long ones cost no more.
+COMPARED = 400
+
+
+def jaro_winkler(one: str, other: str) -> float:
+    """Compute the similarity of two texts, 0 to 1, ignoring case and spaces; of long ones, the first 400 characters."""
+    return JaroWinkler.similarity(_plain(one), _plain(other))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())[:COMPARED]

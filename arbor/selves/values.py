@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -118,3 +119,25 @@ def check_share(name: str, value: float) -> None:
     """Raise Invalid unless the value is a number from 0 to 1."""
     if not (math.isfinite(value) and 0 <= value <= 1):
         raise Invalid(f"{name} must be a number from 0 to 1, got {value}")
+
+
+#: Lengths of the row.
+KEY_LENGTH = 60
+VALUE_LENGTH = 300
+#: The most preferences of an agent: each conversation's prompt shows some.
+MAX_PREFERENCES = 50
+
+_KEY = re.compile(r"[a-z0-9](?:[a-z0-9 _.-]*[a-z0-9])?")
+
+
+def check_preference(key: str, value: str) -> tuple[str, str]:
+    """Normalize key and value: the key in lower case, no white space around either. Raises Invalid."""
+    key, value = key.strip().casefold(), value.strip()
+    if len(key) > KEY_LENGTH or not _KEY.fullmatch(key):
+        raise Invalid(
+            f"a preference's key is 1 to {KEY_LENGTH} letters, digits, spaces, dots, dashes and underscores, got {key[:80]!r}"
+        )
+    check_text("a preference", value, longest=VALUE_LENGTH)
+    if len(value.splitlines()) != 1:
+        raise Invalid("a preference is one line")
+    return key, value

@@ -9,6 +9,7 @@ from itertools import zip_longest
 
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import words_of
+from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.ports import SearchResult
 
 
@@ -58,3 +59,17 @@ def choose_pages(found: Sequence[Sequence[SearchResult]], most: int) -> list[Sea
     for result in ranked:
         first.setdefault(result.url.partition("#")[0], result)
     return list(first.values())[:most]
+
+
+#: The handle of the web in calls and in the ledger, where a model's would be.
+WEB_HANDLE = "web/searxng"
+
+
+def web_request(*, question: str, queries: Sequence[str], depth: Depth) -> ModelRequest:
+    """Build the request of a look-up."""
+    return ModelRequest(
+        purpose=CallPurpose.WEB,
+        system="",
+        messages=(),
+        context={"question": question, "queries": list(queries), "depth": depth.value},
+    )

@@ -20,7 +20,7 @@ from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import channels_for
 from apps.queues import Message, Task, enqueue
 from apps.tenants.scope import OPS, current_tenant
-from arbor.contacts.mentions import named, possible_names
+from arbor.contacts.delivery import named, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.ids import uuid7

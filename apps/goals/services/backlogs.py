@@ -20,14 +20,16 @@ from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote, Satisf
 from apps.goals.services.loading import lock_rows
 from apps.tenants.statements import write_values
 from arbor.goals.backlog import Backlog
-from arbor.goals.backlog_changes import BacklogChanges, GoalClosed, Row
 from arbor.goals.rows import (
+    BacklogChanges,
     BacklogRows,
+    GoalClosed,
     GoalRow,
     IntentRow,
     NoteRow,
     PerceptRow,
     PlanRow,
+    Row,
     SatisfactionRow,
     StepRow,
 )

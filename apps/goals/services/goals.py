@@ -16,8 +16,7 @@ from apps.tenants.scope import current_tenant
 from arbor.errors import NotFound
 from arbor.goals.backlog import Backlog
 from arbor.goals.plans import GoalLink, PlanDraft
-from arbor.goals.requests import NewGoalRequest
-from arbor.goals.values import GoalState
+from arbor.goals.values import GoalState, NewGoalRequest
 
 
 @transaction.atomic

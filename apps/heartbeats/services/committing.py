@@ -11,8 +11,7 @@ from uuid import UUID
 
 import structlog
 
-from apps.agents.services.dormancy import make_dormant
-from apps.agents.services.state import packed_memory, write_states
+from apps.agents.services.state import make_dormant, packed_memory, write_states
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories

@@ -11,8 +11,7 @@ from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, note_change
-from apps.selves.services.pace import keep_pace
+from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, keep_pace, note_change
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.content import content_hash

@@ -18,8 +18,7 @@ from apps.selves.models import Belief, IdentityAspect
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import NodeKind, Relation
 from arbor.memory.values import MemoryType
-from arbor.selves.alignment import SIGNS, Influence, alignment
-from arbor.selves.resonance import Bearing, resonance
+from arbor.selves.alignment import SIGNS, Bearing, Influence, alignment, resonance
 from arbor.selves.values import Standing
 
 #: The most facts whose trust one change of a belief updates.

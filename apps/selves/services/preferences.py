@@ -12,7 +12,7 @@ from apps.audit.services import record
 from apps.selves.models import Preference
 from apps.tenants.scope import current_tenant
 from arbor.errors import LimitReached, NotFound
-from arbor.selves.preferences import MAX_PREFERENCES, check_preference
+from arbor.selves.values import MAX_PREFERENCES, check_preference
 
 
 @transaction.atomic

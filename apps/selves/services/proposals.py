@@ -15,9 +15,8 @@ from django.db import transaction
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
 from apps.selves.services.acceptance import take_effect
-from apps.selves.services.changes import BELIEF
+from apps.selves.services.changes import BELIEF, keep_pace
 from apps.selves.services.looking import belief_of
-from apps.selves.services.pace import keep_pace
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
 from arbor.errors import Invalid, NotFound

@@ -27,9 +27,8 @@ from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
 from arbor.values import replace
 from arbor.web.answers import Answer, answer_request, appraise_request, read_answer, read_appraisal
-from arbor.web.calls import WEB_HANDLE, web_request
 from arbor.web.lookup import Findings
-from arbor.web.plan import Depth
+from arbor.web.plan import WEB_HANDLE, Depth, web_request
 from arbor.web.ports import Page
 
 #: The depth of each inquiry.

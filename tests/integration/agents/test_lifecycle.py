@@ -13,8 +13,8 @@ from django.db import connections
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept, ScheduleState
-from apps.agents.services.dormancy import make_dormant
 from apps.agents.services.profile import agent_by_name
+from apps.agents.services.state import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import lifecycle
 from apps.fleet.contact import message_agent

@@ -19,11 +19,9 @@ from apps.heartbeats.services.goal_situation import goal_views, load_goals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
-from arbor.goals.feeling import FURTHER_ON
 from arbor.goals.intents import IntentStatus
-from arbor.goals.requests import NewGoalRequest
 from arbor.goals.review import GoalFlag
-from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState
+from arbor.goals.values import FURTHER_ON, MAX_ACTIVE, GoalLayer, GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.goal_situation import view_goals
 from tests.factories.agents import AgentFactory
 

@@ -32,7 +32,6 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import STALE_LOCK, IntentStatus
 from arbor.goals.plans import GoalLink, LinkKind, PlanDraft, PlanStatus, StepDraft, StepStatus
-from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import (
     GoalRow,
     IntentRow,
@@ -44,7 +43,7 @@ from arbor.goals.rows import (
     StepRow,
 )
 from arbor.goals.satisfaction import Experienced
-from arbor.goals.values import GoalSource, GoalState
+from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import (
     GoalFactory,

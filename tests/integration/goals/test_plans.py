@@ -24,8 +24,7 @@ from apps.goals.services.goals import (
 from apps.heartbeats.services.goal_situation import goal_views, plan_views
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
-from arbor.goals.requests import NewGoalRequest
-from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState
+from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState, NewGoalRequest
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import SatisfactionFactory
 

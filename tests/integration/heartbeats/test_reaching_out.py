@@ -12,7 +12,7 @@ from django.db import connections
 from django.utils import timezone
 
 from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept, Trigger
-from apps.agents.services.dormancy import make_dormant
+from apps.agents.services.state import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.memory.relations import Relation
-from arbor.selves.resonance import Bearing, resonance
+from arbor.selves.alignment import Bearing, resonance
 
 share = st.floats(0, 1)
 bearings = st.lists(st.builds(Bearing, st.sampled_from(Relation), share, share))

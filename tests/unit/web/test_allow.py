@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arbor.errors import ConfigurationInvalid
-from arbor.web.allow import AllowList
+from arbor.web.addresses import AllowList
 
 
 @pytest.mark.parametrize(
