@@ -14,8 +14,8 @@ from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import Part, Reply
 from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import PerceptView
-from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.boundary_check import BoundaryRule, Crossing, Vector, check, may_go_on, words_wanted
+from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
+from arbor.selves.boundary_check import Crossing, Vector, check, may_go_on, words_wanted
 
 _ABOUT_LENGTH = 120
 #: The checked fields of a reply's items, by key: those that persist. Reasons and thoughts are not checked.

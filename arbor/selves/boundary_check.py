@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.memory.lexical import words_of
-from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+from arbor.selves.boundaries import BoundaryResponse, BoundaryRule, BoundaryType
 from arbor.selves.negation import is_negated
 
 #: The cosine from which on a text matches an example (the origin of seed 004).
@@ -27,27 +27,6 @@ SIMILARITY = 0.75
 WORDS_TO_NEGOTIATE = 20
 
 type Vector = Sequence[float] | npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BoundaryRule:
-    """A boundary as the check reads it: `flexibility` and `importance` from 0 to 1."""
-
-    name: str
-    type: BoundaryType
-    response: BoundaryResponse
-    description: str = ""
-    #: Words and phrases; a final `*` matches every ending.
-    patterns: tuple[str, ...] = ()
-    #: Regular expressions over lower-case text, of default boundaries: where there are any, matches of them or the
-    #: patterns do not count if they are negated.
-    expressions: tuple[str, ...] = ()
-    #: Each match of the expressions contains one of these: texts without any are not searched.
-    hints: tuple[str, ...] = ()
-    #: Sentences.
-    examples: tuple[str, ...] = ()
-    flexibility: float = 0.0
-    importance: float = 0.5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 from apps.console import cells, columns
 from apps.console.listing import AgentRowsAdmin
 from apps.selves.models import Boundary, Experience, PeerModel
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 
 _NAMES = ", ".join(boundary.name.replace("_", " ") for boundary in DEFAULT_BOUNDARIES)
 

@@ -20,9 +20,8 @@ from apps.selves.models import Boundary
 from apps.selves.services.inner_state import mood_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
-from arbor.selves.boundaries import BoundaryResponse
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryResponse
 from arbor.selves.boundary_check import Crossing, Vector, check, in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.emotions import Event
 
 log = structlog.get_logger(__name__)

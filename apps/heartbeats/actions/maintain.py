@@ -14,8 +14,7 @@ from apps.memories.services.graph.nodes import id_of
 from apps.memories.services.graph.traversal import find_connected
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
-from apps.selves.services.looking import belief_of
-from apps.selves.services.proposals import keep_belief, revise_belief
+from apps.selves.services.proposals import belief_of, keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.memory_sources import learned
 from arbor.heartbeat.params.maintain import Judgement, MaintainTarget

@@ -11,8 +11,8 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
 #: Percepts listed of those that arrived since the heartbeat began, and characters of each.
 _ARRIVED = 5

@@ -20,8 +20,8 @@ from arbor.heartbeat.situation import Situation
 from arbor.models.handles import REFLEX, Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.windows import window_of
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,8 @@ from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
-from arbor.selves.boundaries import MAX_BOUNDARIES, NewBoundary
-from arbor.selves.boundary_check import BoundaryRule, Crossing, check, in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES, MAX_BOUNDARIES, BoundaryRule, NewBoundary
+from arbor.selves.boundary_check import Crossing, check, in_force
 
 #: Fields of a row as `arbor.selves.boundary_check.in_force` reads them.
 _FIELDS = (

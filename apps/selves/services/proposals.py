@@ -16,7 +16,7 @@ from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
 from apps.selves.services.acceptance import take_effect
 from apps.selves.services.changes import BELIEF, keep_pace
-from apps.selves.services.looking import belief_of
+from apps.selves.services.queries import LOCK_AGENT_TO_PROPOSE, PENDING_PROPOSALS, PROPOSAL_COLUMNS
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
 from arbor.errors import Invalid, NotFound
@@ -33,33 +33,6 @@ from arbor.selves.proposals import (
     transition,
 )
 from arbor.selves.values import Standing
-
-#: The columns of a proposal, in the order of _PENDING.
-_COLUMNS = (
-    "tenant_id",
-    "id",
-    "agent_id",
-    "kind",
-    "content",
-    "change",
-    "confidence",
-    "evidence",
-    "source",
-    "status",
-    "deferrals",
-    "reason",
-    "decided_by",
-    "created_at",
-    "decided_at",
-)
-# Agents propose in many of their heartbeats: by querysets and within a savepoint it takes five times as long.
-_LOCK_AGENT = "SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s FOR NO KEY UPDATE"
-_PENDING = """
-SELECT tenant_id, id, agent_id, kind, content, change::json, confidence, evidence::json, source, status, deferrals, reason,
-    decided_by, created_at, decided_at
-FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
-ORDER BY created_at DESC
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +53,11 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
     if not proposals:
         return Proposed()
     # The agent's row is the lock: two concurrent proposals would both find nothing.
-    if not fetch(_LOCK_AGENT, agent=agent_id):
+    if not fetch(LOCK_AGENT_TO_PROPOSE, agent=agent_id):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    pending = [Proposal.from_db(APP, _COLUMNS, row) for row in fetch(_PENDING, agent=agent_id)]
+    pending = [
+        Proposal.from_db(APP, PROPOSAL_COLUMNS, row) for row in fetch(PENDING_PROPOSALS, agent=agent_id)
+    ]
     made, known, expired = [], [], []
     for new in proposals:
         about = _about_same_belief(new, pending)
@@ -292,3 +267,13 @@ def _close(proposal: Proposal, status: ProposalStatus, *, by: str, reason: str, 
     proposal.reason = reason
     proposal.save(update_fields=["status", "decided_by", "decided_at", "reason", "deferrals"])
     return proposal
+
+
+def belief_of(*, agent_id: UUID, belief_id: UUID) -> Belief:
+    """Return a belief that the agent has not dropped. One query. Raises NotFound."""
+    held: Belief | None = (
+        Belief.objects.filter(id=belief_id, agent_id=agent_id).exclude(status=Standing.DROPPED).first()
+    )
+    if held is None:
+        raise NotFound(f"there is no belief {belief_id} of this agent")
+    return held

@@ -86,7 +86,7 @@ def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(delivery, "change", die)
+        patch.setattr(delivery, "_mark_sent", die)
         with pytest.raises(KeyboardInterrupt):
             work(messages)
     assert as_it_stands(message).status == DeliveryStatus.SENDING

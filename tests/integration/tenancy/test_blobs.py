@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from psycopg import ClientCursor
 
-from apps.tenants.postgresql.blobs import Blobs
+from apps.tenants.postgresql.arrays import Blobs
 from apps.tenants.statements import fetch
 
 _SENT = "SELECT n, item FROM unnest(%(items)s::bytea[]) WITH ORDINALITY AS sent (item, n) ORDER BY n"

@@ -10,7 +10,7 @@ from django.db import connection
 from psycopg import ClientCursor
 
 from apps.memories.services.embedding.literals import halfvec_texts
-from apps.tenants.postgresql.reals import Reals
+from apps.tenants.postgresql.arrays import Reals
 
 pytestmark = pytest.mark.django_db
 

@@ -17,7 +17,7 @@ from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.embedding.vectors import AT_ONCE, BLOCK, decoded
 from apps.memories.services.store.reinforcement import COLUMNS, PlacedMemory
 from apps.tenants.encoding import to_json
-from apps.tenants.postgresql.reals import Reals
+from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.memory.duplicates import says_the_same

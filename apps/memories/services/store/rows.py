@@ -22,7 +22,7 @@ from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import WRITE_EPISODES, Episodes, segment_memories
 from apps.memories.services.store.term_counts import COUNT_TERMS, count_terms_of, counted, terms_of
 from apps.tenants.encoding import to_json
-from apps.tenants.postgresql.reals import Reals
+from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
 from arbor.ids import uuid7
 from arbor.memory.duplicates import WORDINGS_KEPT
