@@ -30,7 +30,7 @@ type Vector = Sequence[float] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Crossing:
+class BoundaryMatch:
     """A boundary that a text matches; `why` names the match, `text` is the position of the checked text."""
 
     boundary: BoundaryRule
@@ -40,7 +40,7 @@ class Crossing:
 
 def check(
     texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
-) -> list[Crossing]:
+) -> list[BoundaryMatch]:
     """Return the boundary matches of texts, the most important first, each boundary once for a text.
 
     `vectors` are those of texts and examples, by text, all of one model; texts without a vector match by patterns alone.
@@ -52,7 +52,7 @@ def check(
         for place, text in enumerate(texts):
             why = _by_pattern(plain[place], boundary) or _by_meaning(boundary, near.get(text, {}))
             if why:
-                found.append(Crossing(boundary=boundary, text=place, why=why))
+                found.append(BoundaryMatch(boundary=boundary, text=place, why=why))
     return sorted(found, key=lambda match: (-match.boundary.importance, match.boundary.name, match.text))
 
 

@@ -27,7 +27,7 @@ from apps.heartbeats.services.maintenance_calls import MaintenanceCall, write_ma
 from apps.heartbeats.services.purposes import subject_of_turn
 from apps.heartbeats.services.usage import day_of
 from apps.memories.services.store.appraisal import word_lists
-from apps.queues import Message, Task, enqueue
+from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import WeighedTurn, check_turn, significance
@@ -169,8 +169,8 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID) -> bool:
         _locked(turn.session_id)
         if not _waits(turn_id):
             return False
-        if prepared.crossings:
-            turn.detail = {**turn.detail, "boundaries": list(prepared.crossings)}
+        if prepared.boundary_matches:
+            turn.detail = {**turn.detail, "boundaries": list(prepared.boundary_matches)}
             turn.save(update_fields=["detail"])
         written = write_maintenance_call(
             agent_id=turn.session.agent_id,
@@ -233,9 +233,9 @@ def give_up_waiting(*, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
     _give_up(tenant_id, turn_id, reason)
 
 
-def answer_message(*, turn: ChatMessage, agent_name: str) -> Message:
+def answer_message(*, turn: ChatMessage, agent_name: str) -> TaskMessage:
     """Build the task message for an unanswered turn."""
-    return Message(
+    return TaskMessage(
         task=Task.ANSWER,
         tenant_id=turn.tenant_id,
         arguments={"turn_id": str(turn.id)},

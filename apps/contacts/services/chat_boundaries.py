@@ -21,7 +21,7 @@ from apps.selves.services.inner_state import mood_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import EmbeddingFailed
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryResponse
-from arbor.selves.boundary_check import Crossing, Vector, check, in_force
+from arbor.selves.boundary_check import BoundaryMatch, Vector, check, in_force
 from arbor.selves.emotions import Event
 
 log = structlog.get_logger(__name__)
@@ -39,7 +39,7 @@ _COLUMNS = (
 )
 
 
-def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
+def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[BoundaryMatch]:
     """Return the boundary matches of a text, the most important first. Outside any transaction."""
     with tenant_transaction(tenant_id):
         rules = in_force(

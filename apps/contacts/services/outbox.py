@@ -18,7 +18,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import channels_for
-from apps.queues import Message, Task, enqueue
+from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.scope import OPS, current_tenant
 from arbor.contacts.delivery import named, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
@@ -69,9 +69,9 @@ def post(letter: Letter) -> list[OutboxMessage]:
     return rows
 
 
-def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> Message:
+def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:
     """Build the task message that delivers a message."""
-    return Message(
+    return TaskMessage(
         task=Task.DELIVER,
         tenant_id=tenant_id,
         arguments={"message_id": str(message_id)},

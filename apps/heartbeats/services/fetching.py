@@ -300,7 +300,7 @@ def _propose(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:
     return _proposed(proposals.propose(agent_id=open_need.agent_id, proposals=open_need.need.proposals))
 
 
-def _proposed(found: proposals.Proposed, *, dropped_experiences: int = 0) -> needs.Proposed:
+def _proposed(found: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.Proposed:
     made, known, expired = (
         tuple(
             needs.ProposedChange(

@@ -9,7 +9,7 @@ from uuid import UUID
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Experience
-from apps.selves.services.proposals import Proposed, expire_overdue, propose
+from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.statements import fetch
 from arbor.selves.experiences import MOST_KEPT
 from arbor.selves.patterns import LOOKED_AT, Pattern, patterns
@@ -96,7 +96,7 @@ SELECT
 class Consolidated:
     """The result of a run: proposals, and deleted experiences."""
 
-    proposed: Proposed
+    proposed: ProposalResult
     let_go: int = 0
 
 

@@ -16,7 +16,7 @@ from apps.selves.models import Boundary
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, MAX_BOUNDARIES, BoundaryRule, NewBoundary
-from arbor.selves.boundary_check import Crossing, check, in_force
+from arbor.selves.boundary_check import BoundaryMatch, check, in_force
 
 #: Fields of a row as `arbor.selves.boundary_check.in_force` reads them.
 _FIELDS = (
@@ -93,7 +93,7 @@ def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
     return in_force(DEFAULT_BOUNDARIES, _rows(agent_id))
 
 
-def boundary_matches_of(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
+def boundary_matches_of(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[BoundaryMatch]:
     """Return the matches of a text with an agent's boundaries, outside any transaction."""
     with tenant_transaction(tenant_id):
         boundaries, model = boundaries_of(agent_id), model_of(agent_id)

@@ -36,7 +36,7 @@ from arbor.selves.values import Standing
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proposed:
+class ProposalResult:
     """The result of proposing: new, already pending and evicted proposals."""
 
     made: tuple[Proposal, ...] = ()
@@ -44,14 +44,14 @@ class Proposed:
     expired: tuple[Proposal, ...] = ()
 
 
-def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
+def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResult:
     """Add proposals to an agent's queue; duplicates are dropped, and a full queue evicts its weakest.
 
     A proposal about a belief replaces the pending one about the same belief. In the open transaction, three
     statements, one more for each that expires or is replaced. Raises NotFound for the agent.
     """
     if not proposals:
-        return Proposed()
+        return ProposalResult()
     # The agent's row is the lock: two concurrent proposals would both find nothing.
     if not fetch(LOCK_AGENT_TO_PROPOSE, agent=agent_id):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
@@ -87,7 +87,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
                 reason="the queue was full",
                 now=datetime.now(UTC),
             )
-    return Proposed(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
+    return ProposalResult(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
 
 
 @transaction.atomic

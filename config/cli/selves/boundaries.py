@@ -13,7 +13,7 @@ from apps.selves.services.boundaries import (
     restore_boundary,
 )
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
-from arbor.selves.boundary_check import Crossing, words_wanted
+from arbor.selves.boundary_check import BoundaryMatch, words_wanted
 from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.output import cut
@@ -112,7 +112,7 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
     )
 
 
-def _words_wanted(crossing: Crossing) -> int | None:
+def _words_wanted(crossing: BoundaryMatch) -> int | None:
     negotiable = crossing.boundary.response is BoundaryResponse.NEGOTIATE
     return words_wanted(crossing.boundary) if negotiable else None
 

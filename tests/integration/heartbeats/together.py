@@ -18,7 +18,7 @@ from apps.heartbeats.models import DailyUsage, ExternalCall, Heartbeat, LedgerEn
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess
-from apps.queues import Message, Task
+from apps.queues import Task, TaskMessage
 from apps.selves.models import Experience, Proposal
 from apps.tenants.scope import APP, tenant_transaction
 from tests.integration.heartbeats.conftest import make_due
@@ -95,7 +95,7 @@ class Together:
             return sorted(rows, key=lambda beat: (beat.agent.name, beat.started_at))
 
 
-def _walks(message: Message, agents: set[str]) -> bool:
+def _walks(message: TaskMessage, agents: set[str]) -> bool:
     return message.task is Task.ADVANCE and message.arguments["agent_id"] in agents
 
 
