@@ -16,9 +16,10 @@ from django.db.models import Max
 
 from apps.agents.models import AgentState, HeartbeatSchedule
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_boundaries import audit_boundary_matches, feel_turn, match_boundaries
+from apps.contacts.services.chat_boundaries import audit_boundary_matches, feel_turn
 from apps.memories.services.store.remember import Embedded, embed_memories, store
 from apps.memories.services.store.snippets import keep_code
+from apps.selves.services.boundaries import match_boundaries
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply

@@ -15,7 +15,6 @@ from django.contrib.postgres.expressions import ArraySubquery
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.profile import system_prompt_of
 from apps.contacts.models import ChatMessage
-from apps.contacts.services.chat_boundaries import match_boundaries
 from apps.contacts.services.chat_finalize import match_detail
 from apps.goals.models import Goal
 from apps.memories.services.recall.recaller import recall
@@ -23,6 +22,7 @@ from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LEN
 from apps.memories.services.store.snippets import find_code
 from apps.providers import default_model
 from apps.selves.models import Belief, IdentityAspect, Preference
+from apps.selves.services.boundaries import match_boundaries
 from apps.selves.services.inner_state import mood_of
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat import SHOWN_TURNS

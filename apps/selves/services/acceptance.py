@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
@@ -40,7 +43,7 @@ _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
 )
 
 
-def take_effect(proposal: Proposal, *, actor: str, now: datetime) -> str:
+def apply_proposal(proposal: Proposal, *, actor: str, now: datetime) -> str:
     """Apply an accepted proposal in the open transaction; return the change in a few words.
 
     Raises LimitReached where the agent changes too fast, NotFound for a belief that is gone, Invalid for a change that
@@ -73,28 +76,20 @@ def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
 
 
 def _become(proposal: Proposal, actor: str, now: datetime) -> str:
-    hashed = content_hash(proposal.content)
-    held = IdentityAspect.objects.filter(agent_id=proposal.agent_id, content_hash=hashed)
-    try:
+    def add() -> str:
         keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
-        aspect = add_aspect(
-            agent_id=proposal.agent_id,
-            aspect=NewAspect(
-                content=proposal.content,
-                kind=AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT)),
-                source=f"proposal:{proposal.id}",
-            ),
-            actor=actor,
-            proposal_id=proposal.id,
+        aspect = NewAspect(
+            content=proposal.content,
+            kind=AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT)),
+            source=f"proposal:{proposal.id}",
         )
-    except AlreadyExists:
-        return KNOWN
-    except LimitReached:
-        # A repetition changes nothing, so no limit of changes applies.
-        if held.exclude(status=Standing.DROPPED).exists():
-            return KNOWN
-        raise
-    return f"an aspect, {aspect.id}"
+        added = add_aspect(agent_id=proposal.agent_id, aspect=aspect, actor=actor, proposal_id=proposal.id)
+        return f"an aspect, {added.id}"
+
+    aspects = IdentityAspect.objects.filter(
+        agent_id=proposal.agent_id, content_hash=content_hash(proposal.content)
+    )
+    return _unless_known(add, aspects.exclude(status=Standing.DROPPED))
 
 
 def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
@@ -122,28 +117,31 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
 
 
 def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
-    hashed = content_hash(proposal.content)
-    held = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=hashed)
-    try:
+    def add() -> str:
         keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
-        belief = add_belief(
-            agent_id=proposal.agent_id,
-            belief=NewBelief(
-                statement=proposal.content,
-                category=BeliefCategory(proposal.change.get("category", BeliefCategory.WORLD)),
-                confidence=min(1.0, proposal.confidence + ACCEPTED_ADDS),
-                source=f"proposal:{proposal.id}",
-            ),
-            actor=actor,
-            proposal_id=proposal.id,
+        belief = NewBelief(
+            statement=proposal.content,
+            category=BeliefCategory(proposal.change.get("category", BeliefCategory.WORLD)),
+            confidence=min(1.0, proposal.confidence + ACCEPTED_ADDS),
+            source=f"proposal:{proposal.id}",
         )
+        added = add_belief(agent_id=proposal.agent_id, belief=belief, actor=actor, proposal_id=proposal.id)
+        return f"a belief, {added.id}"
+
+    beliefs = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=content_hash(proposal.content))
+    return _unless_known(add, beliefs.exclude(status=Standing.DROPPED))
+
+
+def _unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:
+    """Add a part of the self; a repetition changes nothing, so no limit of changes applies to it."""
+    try:
+        return add()
     except AlreadyExists:
         return KNOWN
     except LimitReached:
-        if held.exclude(status=Standing.DROPPED).exists():
+        if known.exists():
             return KNOWN
         raise
-    return f"a belief, {belief.id}"
 
 
 def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Model
+
 from apps.selves.models import SelfChange
 from apps.tenants.scope import current_tenant
 from arbor.selves.proposals import check_pace
@@ -64,3 +66,15 @@ def keep_pace(
         if kind == what and (what == ASPECT or (target_id is not None and target == target_id))
     ]
     check_pace([at for _, _, at in made], same, now)
+
+
+def set_values(row: Model, wanted: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Set the values of a row that differ, None leaves a value unchanged; return {name: {"from": …, "to": …}}."""
+    changes = {
+        name: {"from": getattr(row, name), "to": value}
+        for name, value in wanted.items()
+        if value is not None and value != getattr(row, name)
+    }
+    for name, change in changes.items():
+        setattr(row, name, change["to"])
+    return changes

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.models import Agent
+from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Preference
@@ -25,8 +25,7 @@ def set_preference(
     """
     key, value = check_preference(key, value)
     # The agent's row is the lock: two concurrent additions would both find room for the last one.
-    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    lock_agent_row(agent_id)
     row: Preference | None = Preference.objects.filter(agent_id=agent_id, key=key).first()
     if row is None and Preference.objects.filter(agent_id=agent_id).count() >= MAX_PREFERENCES:
         raise LimitReached(f"an agent has at most {MAX_PREFERENCES} preferences; remove one first")

@@ -14,7 +14,7 @@ from django.db import transaction
 
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
-from apps.selves.services.acceptance import take_effect
+from apps.selves.services.acceptance import apply_proposal
 from apps.selves.services.changes import BELIEF, keep_pace
 from apps.selves.services.queries import LOCK_AGENT_TO_PROPOSE, PENDING_PROPOSALS, PROPOSAL_COLUMNS
 from apps.tenants.scope import APP, current_tenant
@@ -122,7 +122,7 @@ def accept(
     if proposal.status == ProposalStatus.ACCEPTED:
         return proposal
     transition(ProposalStatus(proposal.status), ProposalStatus.ACCEPTED)
-    effect = take_effect(proposal, actor=decided_by, now=now)
+    effect = apply_proposal(proposal, actor=decided_by, now=now)
     said = f"{reason.strip()} ({effect})" if reason.strip() else effect
     return _close(proposal, ProposalStatus.ACCEPTED, by=decided_by, reason=said, now=now)
 

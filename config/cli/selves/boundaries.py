@@ -8,7 +8,7 @@ from apps.selves.models import Boundary
 from apps.selves.services.boundaries import (
     add_boundary,
     boundaries_of,
-    boundary_matches_of,
+    match_boundaries,
     remove_boundary,
     restore_boundary,
 )
@@ -105,7 +105,7 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
     """Check a text against an agent's boundaries. Nothing is stored."""
     return listing(
         "crossed",
-        boundary_matches_of(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
+        match_boundaries(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
         CROSSING,
         about={"agent": agent.name},
         empty="It crosses no boundary.",
