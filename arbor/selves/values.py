@@ -91,6 +91,16 @@ class NewBelief:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BeliefRevision:
+    """A change of a belief; None leaves a value unchanged."""
+
+    confidence: float | None = None
+    stability: float | None = None
+    status: Standing | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewAspect:
     """An aspect to add. Raises Invalid."""
 

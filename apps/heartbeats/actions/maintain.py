@@ -24,7 +24,7 @@ from arbor.heartbeat.steps.making import vectors_of
 from arbor.memory.relations import NodeKind
 from arbor.memory.traversal import Node
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.selves.values import Standing
+from arbor.selves.values import BeliefRevision, Standing
 
 #: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
 SHOWN_AROUND = 8
@@ -149,10 +149,12 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
     belief = revise_belief(
         agent_id=context.agent_id,
         belief_id=belief_id,
+        revision=BeliefRevision(
+            confidence=params["confidence"],
+            status=Standing.QUESTIONED if verdict is Judgement.DOUBT else None,
+            reason=params["reason"],
+        ),
         decided_by=context.source,
-        confidence=params["confidence"],
-        status=Standing.QUESTIONED if verdict is Judgement.DOUBT else None,
-        reason=params["reason"],
         now=context.now,
     )
     return _done(

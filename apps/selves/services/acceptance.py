@@ -23,7 +23,7 @@ from arbor.memory.trust import Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limited, standing
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
-from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, NewAspect, NewBelief, Standing
 
 #: Importance and trust of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
@@ -106,10 +106,8 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
         keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
     revised = revise_belief(
         belief_id=held.id,
+        revision=BeliefRevision(confidence=confidence, status=status, reason=proposal.content),
         actor=actor,
-        confidence=confidence,
-        status=status,
-        reason=proposal.content,
         tested_at=now,
         proposal_id=proposal.id,
     )

@@ -17,7 +17,7 @@ from apps.selves.services.changes import BELIEF, note_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
-from arbor.selves.values import MAX_BELIEFS, NewBelief, Standing, check_share
+from arbor.selves.values import MAX_BELIEFS, BeliefRevision, NewBelief, Standing, check_share
 
 
 @transaction.atomic
@@ -51,19 +51,20 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
 def revise_belief(
     *,
     belief_id: UUID,
+    revision: BeliefRevision,
     actor: str,
-    confidence: float | None = None,
-    stability: float | None = None,
-    status: Standing | None = None,
-    reason: str = "",
     tested_at: datetime | None = None,
     proposal_id: UUID | None = None,
 ) -> Belief:
-    """Change a belief's confidence, stability or status; None leaves a value unchanged.
+    """Revise a belief.
 
     `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a number that is not from 0 to 1.
     """
-    wanted: dict[str, Any] = {"confidence": confidence, "stability": stability, "status": status}
+    wanted: dict[str, Any] = {
+        "confidence": revision.confidence,
+        "stability": revision.stability,
+        "status": revision.status,
+    }
     for name in ("confidence", "stability"):
         if wanted[name] is not None:
             check_share(name, wanted[name])
@@ -78,9 +79,12 @@ def revise_belief(
     if changes:
         update_related_trust(agent_id=belief.agent_id, belief_id=belief.id)
         _record_change(belief, before, actor, proposal_id)
-        verb = "dropped" if status is Standing.DROPPED else "revised"
+        verb = "dropped" if revision.status is Standing.DROPPED else "revised"
         _audit(
-            belief, actor, f"{verb} the belief: {belief.statement}", {"changes": changes, "reason": reason}
+            belief,
+            actor,
+            f"{verb} the belief: {belief.statement}",
+            {"changes": changes, "reason": revision.reason},
         )
     return belief
 
@@ -99,7 +103,8 @@ def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> B
 
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
     """Drop a belief; its row stays for the record. Raises NotFound."""
-    return revise_belief(belief_id=belief_id, actor=actor, status=Standing.DROPPED, reason=reason)
+    revision = BeliefRevision(status=Standing.DROPPED, reason=reason)
+    return revise_belief(belief_id=belief_id, revision=revision, actor=actor)
 
 
 def _values_of(belief: Belief) -> dict[str, Any]:

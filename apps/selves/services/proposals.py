@@ -32,7 +32,7 @@ from arbor.selves.proposals import (
     to_expire,
     transition,
 )
-from arbor.selves.values import Standing
+from arbor.selves.values import BeliefRevision, Standing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,10 +175,8 @@ def revise_belief(
     *,
     agent_id: UUID,
     belief_id: UUID,
+    revision: BeliefRevision,
     decided_by: str,
-    confidence: float | None = None,
-    status: Standing | None = None,
-    reason: str = "",
     now: datetime | None = None,
 ) -> Belief:
     """Revise a belief by the agent's own heartbeat: by one step at most, or doubt it or hold it again.
@@ -188,6 +186,7 @@ def revise_belief(
     another change within four hours, or too many in a day.
     """
     now = now or datetime.now(UTC)
+    confidence, status = revision.confidence, revision.status
     held: Belief | None = (
         Belief.objects.select_for_update()
         .filter(id=belief_id, agent_id=agent_id)
@@ -207,10 +206,8 @@ def revise_belief(
         keep_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
     return beliefs.revise_belief(
         belief_id=held.id,
+        revision=BeliefRevision(confidence=confidence, status=status, reason=revision.reason),
         actor=decided_by,
-        confidence=confidence,
-        status=status,
-        reason=reason,
         tested_at=now,
     )
 
