@@ -90,8 +90,8 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
 
 
 @transaction.atomic
-def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
-    """Store a person's turn and enqueue its answer; without `tell` the caller answers the turn.
+def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatMessage:
+    """Store a person's turn and enqueue its answer; unless `enqueued`, the caller answers the turn.
 
     Raises NotFound, Invalid for the text, TransitionIllegal when the conversation is over or an answer is being made.
     """
@@ -116,7 +116,7 @@ def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
     )
     ChatSession.objects.filter(id=session_id).update(last_at=now)
     AgentState.objects.filter(agent_id=session.agent_id).update(last_user_contact_at=Now())
-    if tell:
+    if enqueued:
         enqueue(answer_message(turn=turn, agent_name=agent.name))
     return turn
 
@@ -124,10 +124,10 @@ def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
 def say(*, tenant_id: UUID, session_id: UUID, text: str) -> ChatMessage:
     """Store a person's turn and answer it in this process; return the agent's turn, whose `error` is set without an answer.
 
-    No transaction is open while the model is asked, so none may be open now. Raises as `hear` does.
+    No transaction is open while the model is asked, so none may be open now. Raises as `receive_turn` does.
     """
     with tenant_transaction(tenant_id):
-        turn = hear(session_id=session_id, text=text, tell=False)
+        turn = receive_turn(session_id=session_id, text=text, enqueued=False)
     answer_turn(tenant_id=tenant_id, turn_id=turn.id)
     with tenant_transaction(tenant_id):
         answer = answer_to(turn)
@@ -205,9 +205,9 @@ def end_session(*, session_id: UUID) -> Ended:
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])
     resume_schedule(agent_id=session.agent_id)
-    tend = _leave_mind(session)
+    due = _leave_mind(session)
     follows = False
-    if tend or session.significance >= settings.ARBOR_CHAT_SIGNIFICANT:
+    if due or session.significance >= settings.ARBOR_CHAT_SIGNIFICANT:
         follows = bring_forward(agent_id=session.agent_id, trigger=Trigger.CHAT)
     return Ended(session=session, significance=session.significance, beat_follows=follows)
 

@@ -23,7 +23,7 @@ STEP = 50
 LONGEST_WAIT = timedelta(hours=1)
 
 
-def tend_chats() -> Round:
+def close_conversations() -> Round:
     """End idle conversations, and re-enqueue turns whose message or worker was lost."""
     oldest = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
     return make_round(

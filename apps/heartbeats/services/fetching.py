@@ -31,7 +31,7 @@ from apps.memories.services.store.placement import ToRemember
 from apps.memories.services.store.provenance import require_memories
 from apps.memories.services.store.writer import MemoryWriter
 from apps.selves.services import proposals
-from apps.selves.services.peers import note_meetings
+from apps.selves.services.peers import record_meetings
 from apps.tenants.scope import APP
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed
@@ -227,12 +227,12 @@ class Fetcher:
 
     def _met(self, open_need: OpenNeed) -> Any:
         need: needs.Meetings = open_need.need
-        return note_meetings(
+        return record_meetings(
             agent_id=open_need.agent_id,
             tick=need.tick,
             now=self._now,
             meetings=need.met,
-            told=need.others,
+            others=need.others,
             talked_with=partial(who_talked, open_need.agent_id),
         )
 
@@ -293,7 +293,7 @@ def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
 
 def _settled(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:
     found = look_for_proposals(agent_id=open_need.agent_id)
-    return _proposed(found.proposed, dropped_experiences=found.let_go)
+    return _proposed(found.proposed, dropped_experiences=found.deleted_experiences)
 
 
 def _propose(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:

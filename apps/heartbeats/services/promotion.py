@@ -97,7 +97,7 @@ class Consolidated:
     """The result of a run: proposals, and deleted experiences."""
 
     proposed: ProposalResult
-    let_go: int = 0
+    deleted_experiences: int = 0
 
 
 def look_for_proposals(*, agent_id: UUID) -> Consolidated:
@@ -132,7 +132,9 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
     proposals += [_preconscious(memory) for memory in edge]
     gone = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
     proposed = propose(agent_id=agent_id, proposals=proposals)
-    return Consolidated(proposed=replace(proposed, expired=(*over, *proposed.expired)), let_go=gone)
+    return Consolidated(
+        proposed=replace(proposed, expired=(*over, *proposed.expired)), deleted_experiences=gone
+    )
 
 
 def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:

@@ -14,7 +14,7 @@ from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, keep_pace, note_change
+from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, record_self_change, require_pace
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -77,7 +77,7 @@ def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
 
 def _become(proposal: Proposal, actor: str, now: datetime) -> str:
     def add() -> str:
-        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
         aspect = NewAspect(
             content=proposal.content,
             kind=AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT)),
@@ -103,7 +103,7 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     confidence = limited(held.confidence, float(proposal.change["confidence"]))
     status = standing(Standing(held.status), confidence)
     if (confidence, status) != (held.confidence, held.status):
-        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
     revised = revise_belief(
         belief_id=held.id,
         revision=BeliefRevision(confidence=confidence, status=status, reason=proposal.content),
@@ -116,7 +116,7 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
 
 def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
     def add() -> str:
-        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
         belief = NewBelief(
             statement=proposal.content,
             category=BeliefCategory(proposal.change.get("category", BeliefCategory.WORLD)),
@@ -150,11 +150,11 @@ def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
     row = held or Preference(tenant_id=current_tenant(), agent_id=proposal.agent_id, key=key)
     if held is not None and held.value == value:
         return KNOWN
-    keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=row.id, now=now)
+    require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=row.id, now=now)
     before = {"key": key, "value": held.value} if held else {}
     row.value, row.source = value, f"proposal:{proposal.id}"
     row.save()
-    note_change(
+    record_self_change(
         agent_id=proposal.agent_id,
         what=PREFERENCE,
         target_id=row.id,

@@ -11,7 +11,7 @@ from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import IdentityAspect
-from apps.selves.services.changes import ASPECT, note_change, set_values
+from apps.selves.services.changes import ASPECT, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -93,7 +93,7 @@ def _values_of(aspect: IdentityAspect) -> dict[str, Any]:
 def _record_change(
     aspect: IdentityAspect, before: dict[str, Any], actor: str, proposal_id: UUID | None = None
 ) -> None:
-    note_change(
+    record_self_change(
         agent_id=aspect.agent_id,
         what=ASPECT,
         target_id=aspect.id,

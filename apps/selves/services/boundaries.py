@@ -58,7 +58,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     if row is None and default is None:
         raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
     if default is None and row is not None:
-        _put_on_record(row, actor, f"took away the boundary {name}")
+        _audit(row, actor, f"took away the boundary {name}")
         row.delete()
         return "removed"
     if row is None and default is not None:
@@ -77,7 +77,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     assert row is not None
     row.enabled, row.source = False, actor
     row.save()
-    _put_on_record(row, actor, f"switched off the boundary {name}")
+    _audit(row, actor, f"switched off the boundary {name}")
     return "switched off"
 
 
@@ -87,7 +87,7 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"nothing stands instead of a boundary {name!r} that every agent has")
-    _put_on_record(row, actor, f"restored the boundary {name}")
+    _audit(row, actor, f"restored the boundary {name}")
     row.delete()
 
 
@@ -143,11 +143,11 @@ def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor
     row.flexibility, row.importance = boundary.flexibility, boundary.importance
     row.enabled, row.source = True, boundary.source or actor
     row.save()
-    _put_on_record(row, actor, f"gave the agent the boundary {row.name} ({row.response})")
+    _audit(row, actor, f"gave the agent the boundary {row.name} ({row.response})")
     return row
 
 
-def _put_on_record(row: Boundary, actor: str, message: str) -> None:
+def _audit(row: Boundary, actor: str, message: str) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

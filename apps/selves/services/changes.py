@@ -19,7 +19,7 @@ ASPECT = "aspect"
 PREFERENCE = "preference"
 
 
-def note_change(
+def record_self_change(
     *,
     agent_id: UUID,
     what: str,
@@ -46,7 +46,7 @@ def note_change(
 HEARTBEAT = "heartbeat:"
 
 
-def keep_pace(
+def require_pace(
     *, agent_id: UUID, decided_by: str, what: str, target_id: UUID | None = None, now: datetime
 ) -> None:
     """Raise LimitReached for an agent's own change of its self that is too soon. One statement.

@@ -34,7 +34,7 @@ def set_preference(
     row.value, row.source = value, source
     row.save()
     if before != value:
-        _put_on_record(row, actor, f"let it prefer {key}: {value}", before)
+        _audit(row, actor, f"let it prefer {key}: {value}", before)
     return row
 
 
@@ -46,12 +46,12 @@ def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
     )
     if row is None:
         raise NotFound(f"the agent has no preference {key!r}")
-    _put_on_record(row, actor, f"took its preference {row.key} away", row.value)
+    _audit(row, actor, f"took its preference {row.key} away", row.value)
     row.delete()
     return row
 
 
-def _put_on_record(row: Preference, actor: str, message: str, before: str | None) -> None:
+def _audit(row: Preference, actor: str, message: str, before: str | None) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -15,7 +15,7 @@ from django.db import transaction
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
 from apps.selves.services.acceptance import apply_proposal
-from apps.selves.services.changes import BELIEF, keep_pace
+from apps.selves.services.changes import BELIEF, require_pace
 from apps.selves.services.queries import LOCK_AGENT_TO_PROPOSE, PENDING_PROPOSALS, PROPOSAL_COLUMNS
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
@@ -203,7 +203,7 @@ def revise_belief(
         check_step(held.confidence, confidence)
         status = status or standing(Standing(held.status), confidence)
     if confidence not in (None, held.confidence) or status not in (None, held.status):
-        keep_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
+        require_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
     return beliefs.revise_belief(
         belief_id=held.id,
         revision=BeliefRevision(confidence=confidence, status=status, reason=revision.reason),

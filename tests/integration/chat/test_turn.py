@@ -11,7 +11,7 @@ from django.db import connections
 
 from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.contacts.models import ChatMessage
-from apps.contacts.services.chat import answer_turn, hear, say
+from apps.contacts.services.chat import answer_turn, receive_turn, say
 from apps.heartbeats.models import CallStatus, DailyUsage, LedgerEntry
 from apps.heartbeats.services.failed_maintenance_calls import failed_errands
 from apps.heartbeats.services.lost_maintenance_calls import recover_maintenance_calls
@@ -308,16 +308,16 @@ def test_what_cannot_be_said_is_refused(agent: Agent, text: str) -> None:
     session = begin(agent)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
-        hear(session_id=session.id, text=text)
+        receive_turn(session_id=session.id, text=text)
 
 
 def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
     session = begin(agent)
     with tenant_transaction(agent.tenant_id):
-        hear(session_id=session.id, text="One.")
+        receive_turn(session_id=session.id, text="One.")
 
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="has not answered yet"):
-        hear(session_id=session.id, text="Two.")
+        receive_turn(session_id=session.id, text="Two.")
 
 
 def test_a_worker_answers_a_turn_once_however_often_it_is_told(
@@ -326,7 +326,7 @@ def test_a_worker_answers_a_turn_once_however_often_it_is_told(
     model = scripted(answering("Yes."), repeat=True)
     session = begin(agent)
     with tenant_transaction(agent.tenant_id):
-        hear(session_id=session.id, text="Are you there?")
+        receive_turn(session_id=session.id, text="Are you there?")
     message = fleet.take()
     assert message.task is Task.ANSWER
 
@@ -352,7 +352,7 @@ def test_another_tenants_conversation_is_not_there(agent: Agent, other_tenant: T
     session = begin(agent)
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
-        hear(session_id=session.id, text="Hello?")
+        receive_turn(session_id=session.id, text="Hello?")
     assert not answer_turn(tenant_id=other_tenant.id, turn_id=UUID(int=1))
 
 

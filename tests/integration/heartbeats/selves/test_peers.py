@@ -130,7 +130,7 @@ def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
                 interactions=interactions,
                 last_at=now - timedelta(days=9 - place),
             )
-        peers.note_meetings(
+        peers.record_meetings(
             agent_id=agent.id,
             tick=1,
             now=now,
