@@ -13,6 +13,13 @@ MAX_TRIES = 8
 _FIRST, _FACTOR, _LONGEST = timedelta(minutes=1), 4, timedelta(hours=6)
 #: Time from each failed attempt to the next: 1, 4, 16, 64, 256 minutes, then 6 hours.
 WAITS = tuple(min(_FIRST * _FACTOR**tried, _LONGEST) for tried in range(MAX_TRIES - 1))
+#: At most this many agents receive one message.
+MAX_MENTIONS = 5
+#: `@` signs examined in one message: it may mention strangers, and addresses.
+_LOOKED_AT = 50
+_LONGEST_NAME = 3
+# No letter before it: that is an e-mail address.
+_MENTION = re.compile(r"(?<![\w@.])@(\w[\w.'-]*(?:[ ]\w[\w.'-]*){0,2})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,16 +35,6 @@ def after_failure(*, tries: int, final: bool) -> AfterFailure:
     if final or tries >= MAX_TRIES:
         return AfterFailure(status=DeliveryStatus.FAILED)
     return AfterFailure(status=DeliveryStatus.PENDING, wait=WAITS[tries - 1])
-
-
-#: At most this many agents receive one message.
-MAX_MENTIONS = 5
-#: `@` signs examined in one message: it may mention strangers, and addresses.
-_LOOKED_AT = 50
-_LONGEST_NAME = 3
-
-# No letter before it: that is an e-mail address.
-_MENTION = re.compile(r"(?<![\w@.])@(\w[\w.'-]*(?:[ ]\w[\w.'-]*){0,2})")
 
 
 def possible_names(text: str) -> tuple[tuple[str, ...], ...]:

@@ -1,4 +1,4 @@
-"""The backlog's values: states, layers and sources of goals, legal moves and limits."""
+"""The backlog's values: states, layers and sources of goals, legal moves, limits, new goals, feelings about them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ MAX_OPEN = 50
 MAX_NEW_PER_BEAT = 3
 # C0 and C1 controls, what ends a line, and what turns the direction of text around: a list of goals is read on terminals.
 _NOT_IN_TITLES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# As much as the same events move the mood (`arbor.selves.emotions`, from the origin of seed 004).
+FURTHER_ON = 0.1
+STEP_FAILED = -0.1
+#: From this strength on, the prompt names the feeling.
+FELT = 0.3
+TITLE_LENGTH = 300
 
 
 class GoalState(StrEnum):
@@ -190,13 +196,6 @@ def title_key(title: str) -> str:
     return " ".join(title.split()).casefold()
 
 
-# As much as the same events move the mood (`arbor.selves.emotions`, from the origin of seed 004).
-FURTHER_ON = 0.1
-STEP_FAILED = -0.1
-#: From this strength on, the prompt names the feeling.
-FELT = 0.3
-
-
 def felt_after(valence: float, by: float) -> float:
     """Move a feeling; the nearer it is to an end of the scale, the less it moves that way."""
     room = 1 - valence if by > 0 else 1 + valence
@@ -208,9 +207,6 @@ def in_a_word(valence: float) -> str:
     if abs(valence) < FELT:
         return ""
     return "feels good" if valence > 0 else "feels bad"
-
-
-TITLE_LENGTH = 300
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,4 +1,4 @@
-"""Beliefs and aspects of an agent's identity (seed 004, "Identity and Worldview")."""
+"""Beliefs, aspects and preferences of an agent (seed 004, "Identity and Worldview")."""
 
 from __future__ import annotations
 
@@ -23,6 +23,12 @@ BELIEFS_SHOWN = 8
 #: The defaults for a person's additions: fairly sure, and neither firm nor easily changed.
 DEFAULT_CONFIDENCE = 0.7
 DEFAULT_STABILITY = 0.5
+#: Lengths of the row.
+KEY_LENGTH = 60
+VALUE_LENGTH = 300
+#: The most preferences of an agent: each conversation's prompt shows some.
+MAX_PREFERENCES = 50
+_KEY = re.compile(r"[a-z0-9](?:[a-z0-9 _.-]*[a-z0-9])?")
 
 
 class BeliefCategory(StrEnum):
@@ -129,15 +135,6 @@ def check_share(name: str, value: float) -> None:
     """Raise Invalid unless the value is a number from 0 to 1."""
     if not (math.isfinite(value) and 0 <= value <= 1):
         raise Invalid(f"{name} must be a number from 0 to 1, got {value}")
-
-
-#: Lengths of the row.
-KEY_LENGTH = 60
-VALUE_LENGTH = 300
-#: The most preferences of an agent: each conversation's prompt shows some.
-MAX_PREFERENCES = 50
-
-_KEY = re.compile(r"[a-z0-9](?:[a-z0-9 _.-]*[a-z0-9])?")
 
 
 def check_preference(key: str, value: str) -> tuple[str, str]:

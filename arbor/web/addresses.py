@@ -14,6 +14,7 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 #: All of IPv6 that is given out to the public network (RFC 4291, 2.4; IANA's registry of IPv6 address space). What lies
 #: outside of it is inside: site-local `fec0::/10`, and `::/96`, which once stood for IPv4 addresses.
 _GIVEN_OUT = IPv6Network("2000::/3")
+EVERYWHERE = "*"
 
 
 def is_public(address: str) -> bool:
@@ -42,9 +43,6 @@ def _is_global(address: IPv4Address | IPv6Address) -> bool:
     if isinstance(address, IPv6Address):
         return bool(_within(address)) or (address in _GIVEN_OUT and address.is_global)
     return address.is_global and not address.is_multicast
-
-
-EVERYWHERE = "*"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

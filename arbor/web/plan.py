@@ -1,4 +1,4 @@
-"""The plan of an inquiry: its queries and its number of pages (seed 004, 3.2.4)."""
+"""The plan of an inquiry: its queries, its number of pages, the request of its look-up (seed 004, 3.2.4)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import words_of
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.ports import SearchResult
+
+#: What a question is searched with besides its own words, when the model gave too few queries. Ours.
+_ANGLES = ("{words}", "{words} evidence", "{words} criticism")
+#: The handle of the web in calls and in the ledger, where a model's would be.
+WEB_HANDLE = "web/searxng"
 
 
 class Depth(StrEnum):
@@ -34,8 +39,6 @@ class InquiryPlan:
 
 # Seed 004, 3.2.4: queries from and to, and pages at most.
 _LIMITS = {Depth.SHALLOW: (1, 2, 3), Depth.DEEP: (3, 5, 10)}
-#: What a question is searched with besides its own words, when the model gave too few queries. Ours.
-_ANGLES = ("{words}", "{words} evidence", "{words} criticism")
 
 
 def plan_inquiry(question: str, queries: Sequence[str], depth: Depth) -> InquiryPlan:
@@ -59,10 +62,6 @@ def choose_pages(found: Sequence[Sequence[SearchResult]], most: int) -> list[Sea
     for result in ranked:
         first.setdefault(result.url.partition("#")[0], result)
     return list(first.values())[:most]
-
-
-#: The handle of the web in calls and in the ledger, where a model's would be.
-WEB_HANDLE = "web/searxng"
 
 
 def web_request(*, question: str, queries: Sequence[str], depth: Depth) -> ModelRequest:

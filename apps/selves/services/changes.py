@@ -17,6 +17,8 @@ from arbor.selves.proposals import check_pace
 BELIEF = "belief"
 ASPECT = "aspect"
 PREFERENCE = "preference"
+#: The prefix of an agent's own decisions, the only ones that are limited.
+HEARTBEAT = "heartbeat:"
 
 
 def record_self_change(
@@ -40,10 +42,6 @@ def record_self_change(
         proposal_id=proposal_id,
         decided_by=decided_by,
     )
-
-
-#: The prefix of an agent's own decisions, the only ones that are limited.
-HEARTBEAT = "heartbeat:"
 
 
 def require_pace(

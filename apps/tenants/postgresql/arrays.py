@@ -18,6 +18,9 @@ _BYTEA, _BYTEAS = 17, 1001
 _ARRAY_HEAD = struct.Struct(">iiIii")
 _LENGTH = struct.Struct(">i")
 _NULL = _LENGTH.pack(-1)
+#: `real` and `real[]` in PostgreSQL's catalogue.
+_REAL, _REALS = 700, 1021
+_NUMBER = np.dtype([("bytes", ">i4"), ("number", ">f4")])
 
 
 class Blobs:
@@ -50,11 +53,6 @@ class BlobsTextDumper(Dumper):
         """Return the list as a literal."""
         items = ("NULL" if item is None else f'"\\\\x{item.hex()}"' for item in obj.items)
         return f"{{{','.join(items)}}}".encode()
-
-
-#: `real` and `real[]` in PostgreSQL's catalogue.
-_REAL, _REALS = 700, 1021
-_NUMBER = np.dtype([("bytes", ">i4"), ("number", ">f4")])
 
 
 class Reals:
