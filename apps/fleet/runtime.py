@@ -282,5 +282,5 @@ def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
     exact = [peer_model for peer_model in named if peer_model.name == wanted]
     if len(named) > 1 and not exact:
         names = ", ".join(repr(peer_model.name) for peer_model in named)
-        raise Invalid(f"{peer!r} stands for several peers: give one of the names {names}, or an id")
+        raise Invalid(f"{peer!r} means several peers: give one of the names {names}, or an id")
     return next(iter(exact or named), None)

@@ -21,7 +21,7 @@ from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.selves.evidence import limited, standing
+from arbor.selves.evidence import limited, status_at
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, NewAspect, NewBelief, Standing
 
@@ -101,7 +101,7 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     if held is None or held.status == Standing.DROPPED:
         raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
     confidence = limited(held.confidence, float(proposal.change["confidence"]))
-    status = standing(Standing(held.status), confidence)
+    status = status_at(Standing(held.status), confidence)
     if (confidence, status) != (held.confidence, held.status):
         require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
     revised = revise_belief(

@@ -21,7 +21,7 @@ from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
-from arbor.selves.evidence import check_step, standing
+from arbor.selves.evidence import check_step, status_at
 from arbor.selves.proposals import (
     MAX_DEFERRALS,
     PENDING_FOR,
@@ -201,7 +201,7 @@ def revise_belief(
         raise Invalid("say how sure of the belief you are now, or whether it is held or questioned")
     if confidence is not None:
         check_step(held.confidence, confidence)
-        status = status or standing(Standing(held.status), confidence)
+        status = status or status_at(Standing(held.status), confidence)
     if confidence not in (None, held.confidence) or status not in (None, held.status):
         require_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
     return beliefs.revise_belief(

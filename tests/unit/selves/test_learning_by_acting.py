@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.selves.evidence import LARGEST_STEP, check_step, limited, standing, weigh
+from arbor.selves.evidence import LARGEST_STEP, check_step, limited, status_at, weigh
 from arbor.selves.experiences import ExperienceOutcome, lesson
 from arbor.selves.patterns import patterns
 from arbor.selves.trust import impression, trust
@@ -80,7 +80,7 @@ def test_no_evidence_moves_a_belief_out_of_range_or_by_more_than_a_step(
     ],
 )
 def test_below_a_bound_a_belief_is_in_doubt(now: Standing, confidence: float, then: Standing) -> None:
-    assert standing(now, confidence) is then
+    assert status_at(now, confidence) is then
 
 
 @pytest.mark.parametrize("wanted", [0.1, 0.8, float("nan"), 1.2])
