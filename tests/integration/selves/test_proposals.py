@@ -176,7 +176,12 @@ def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: A
     belief.refresh_from_db()
     assert belief.confidence == 0.4
     assert step(0.6, hours=5).confidence == 0.6
-    assert revise_by_hand(belief_id=belief.id, actor="cli:ann", confidence=0.9).confidence == 0.9
+    assert (
+        revise_by_hand(
+            belief_id=belief.id, actor="cli:ann", revision=BeliefRevision(confidence=0.9)
+        ).confidence
+        == 0.9
+    )
 
 
 @pytest.mark.parametrize("given", [{"confidence": 0.4}, {"status": Standing.HELD}])

@@ -42,8 +42,6 @@ def test_a_list_of_bytes_is_a_value_of_a_fixed_statement(in_tenant: UUID, items:
     assert [item for _, item in fetch(_SENT, items=items)] == items
 
 
-pytestmark = pytest.mark.django_db
-
 ROWS = np.random.default_rng(7).normal(size=(3, 5)).astype(np.float32)
 _SENT_REALS = "SELECT %(rows)s::real[], ((%(rows)s::real[])[6:10])::halfvec::text"
 
@@ -55,6 +53,7 @@ def sent(rows: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "rows", [ROWS, ROWS[:1], np.empty((0, 5), np.float32), np.array([1e-30, 3e38, -0.0], np.float32)]
 )
+@pytest.mark.django_db
 def test_numbers_arrive_as_they_were(rows: np.ndarray) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT %(rows)s::real[]", sent(rows))
@@ -62,6 +61,7 @@ def test_numbers_arrive_as_they_were(rows: np.ndarray) -> None:
     assert np.array_equal(np.array(found, np.float32), rows.ravel())
 
 
+@pytest.mark.django_db
 def test_numbers_within_the_text_of_a_statement_arrive_as_well() -> None:
     connection.ensure_connection()
     raw = connection.connection
@@ -73,6 +73,7 @@ def test_numbers_within_the_text_of_a_statement_arrive_as_well() -> None:
     assert np.array_equal(np.array(row[0], np.float32), ROWS.ravel())
 
 
+@pytest.mark.django_db
 def test_a_part_of_them_is_the_vector_that_its_text_would_be() -> None:
     with connection.cursor() as cursor:
         cursor.execute(_SENT_REALS, sent(ROWS))
