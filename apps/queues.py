@@ -139,7 +139,7 @@ BATCHED_TASKS = frozenset({Task.ADVANCE, Task.EXECUTE_CALL})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message:
+class TaskMessage:
     """A message to the workers."""
 
     task: Task
@@ -152,14 +152,14 @@ class Message:
     alone: bool = False
 
 
-_captured: ContextVar[list[Message] | None] = ContextVar("arbor_captured_messages", default=None)
+_captured: ContextVar[list[TaskMessage] | None] = ContextVar("arbor_captured_messages", default=None)
 
 
-def enqueue(*messages: Message, using: str = APP) -> None:
+def enqueue(*messages: TaskMessage, using: str = APP) -> None:
     """Publish messages after the commit of that database's transaction, those of one task and tenant as batches."""
     sink = _captured.get()
     if sink is not None:
-        send: Callable[[Sequence[Message]], object] = sink.extend
+        send: Callable[[Sequence[TaskMessage]], object] = sink.extend
     else:
         send = publish_batched
     if messages:
@@ -167,14 +167,14 @@ def enqueue(*messages: Message, using: str = APP) -> None:
         transaction.on_commit(lambda: send(messages), using=using, robust=True)
 
 
-def publish(message: Message) -> bool:
+def publish(message: TaskMessage) -> bool:
     """Publish a message now; return whether the broker accepted it."""
     return _send([message])
 
 
-def publish_batched(messages: Iterable[Message]) -> None:
+def publish_batched(messages: Iterable[TaskMessage]) -> None:
     """Publish messages, those of one task and tenant as batches, which share the cost of one message."""
-    alike: dict[tuple[Task, UUID], list[Message]] = defaultdict(list)
+    alike: dict[tuple[Task, UUID], list[TaskMessage]] = defaultdict(list)
     for message in messages:
         if message.alone or message.task not in BATCHED_TASKS:
             _send([message])
@@ -189,7 +189,7 @@ def publish_batched(messages: Iterable[Message]) -> None:
                 _send(batch)
 
 
-def _send(messages: Sequence[Message]) -> bool:
+def _send(messages: Sequence[TaskMessage]) -> bool:
     first, *others = messages
     also = {ALSO: [other.arguments for other in others]} if others else {}
     shown = f"{first.shown} and {len(others)} more" if others else first.shown
@@ -216,9 +216,9 @@ def _send(messages: Sequence[Message]) -> bool:
 
 
 @contextmanager
-def captured() -> Iterator[list[Message]]:
+def captured() -> Iterator[list[TaskMessage]]:
     """Collect messages instead of publishing them, for a heartbeat that runs in this process."""
-    messages: list[Message] = []
+    messages: list[TaskMessage] = []
     token = _captured.set(messages)
     try:
         yield messages

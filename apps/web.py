@@ -9,12 +9,12 @@ from django.conf import settings
 
 from arbor.adapters.web_fetch import WebFetch
 from arbor.adapters.web_search import SearxngSearch
-from arbor.web.allow import AllowList
-from arbor.web.ports import Fetch, Search
+from arbor.web.addresses import AllowList
+from arbor.web.ports import Fetch, WebSearch
 
 
 @lru_cache(maxsize=1)
-def search() -> Search:
+def search() -> WebSearch:
     """Return the web search. Raises ConfigurationInvalid when none is configured."""
     return SearxngSearch(settings.ARBOR_SEARCH_URL)
 

@@ -28,7 +28,7 @@ from apps.heartbeats.services.fetching import Fetcher, OpenNeed
 from apps.heartbeats.services.loading import load_batch
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import dispatch
-from apps.queues import Message, Task, captured
+from apps.queues import Task, TaskMessage, captured
 from apps.tenants.scope import APP, OPS
 from arbor.errors import ArborError
 from arbor.heartbeat.state import Beat
@@ -203,7 +203,7 @@ def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> 
         with account.of("leg dispatch"):
             dispatch()
         while messages:
-            alike = defaultdict[tuple[Task, UUID], list[Message]](list)
+            alike = defaultdict[tuple[Task, UUID], list[TaskMessage]](list)
             for message in messages:
                 alike[message.task, message.tenant_id].append(message)
             messages.clear()
@@ -213,7 +213,7 @@ def _round(database: psycopg.Connection[Any], account: _Account, batch: int) -> 
     return len(advanced)
 
 
-def _deliver(task: Task, tenant_id: UUID, messages: Sequence[Message], account: _Account) -> set[UUID]:
+def _deliver(task: Task, tenant_id: UUID, messages: Sequence[TaskMessage], account: _Account) -> set[UUID]:
     arguments = [message.arguments for message in messages]
     if task is Task.ADVANCE:
         with account.of("leg walk"):

@@ -12,7 +12,7 @@ from celery.signals import worker_ready
 from django.db import close_old_connections
 
 from apps.contacts.services.chat import answer_turn
-from apps.contacts.services.chat_sweep import tend_chats
+from apps.contacts.services.chat_sweep import close_conversations
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
 from apps.heartbeats.services.calls import execute_call, execute_calls
@@ -102,7 +102,7 @@ def answer(self: CeleryTask[Any, Any], *, turn_id: str) -> None:
 @app.task(name=Task.CLOSE_CONVERSATIONS.value, acks_late=True)
 def chats() -> object:
     """Close idle conversations, and enqueue lost turns again."""
-    return tend_chats()
+    return close_conversations()
 
 
 @app.task(name=Task.EMBED_BACKLOG.value, acks_late=True)

@@ -20,7 +20,7 @@ from apps.agents.services.profile import agent_by_id
 from apps.console.access import access_of, actor_of, holds
 from apps.console.pages.contacts import read_chat
 from apps.console.views import console_page, refuse
-from apps.contacts.services.chat import end_session, hear, open_session
+from apps.contacts.services.chat import end_session, open_session, receive_turn
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid, NotFound, PermissionDenied
@@ -44,7 +44,7 @@ def _say(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     try:
         with transaction.atomic(using=APP):
             session = open_session(agent_id=agent_id, person=actor_of(request))
-            hear(session_id=session.id, text=text)
+            receive_turn(session_id=session.id, text=text)
     except Invalid as refusal:
         messages.error(request, f"Nothing was said: {refusal}.")
         return _page(request, agent_id, draft=text)

@@ -97,13 +97,13 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Progress notes", "edit_note", "goals_progressnote_changelist"),
                 _item("Goal memories", "link", "goals_goalmemorylink_changelist"),
                 _item("Satisfactions", "sentiment_satisfied", "goals_satisfaction_changelist"),
-                _item("Percepts", "hearing", "heartbeats_percept_changelist"),
+                _item("Percepts", "hearing", "agents_percept_changelist"),
             ],
         },
         {
             "title": "Work",
             "items": [
-                _item("Heartbeat schedules", "schedule", "heartbeats_heartbeatschedule_changelist"),
+                _item("Heartbeat schedules", "schedule", "agents_heartbeatschedule_changelist"),
                 _item("Model calls", "forum", "calls_externalcall_changelist"),
                 _item("Ledger entries", "payments", "calls_ledgerentry_changelist"),
                 _item("Daily usage", "speed", "calls_dailyusage_changelist"),

@@ -5,15 +5,15 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models.functions import Least, Now
+from django.db.models.functions import Now
 
-from apps.agents.models import AgentState
+from apps.agents.models import AgentState, Percept, PerceptKind, Trigger
+from apps.agents.services.percepts import bring_forward
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.inbox import mark_read
 from apps.fleet.lifecycle import lock_agent, wake_agent
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.tenants.scope import current_tenant
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import Invalid
@@ -51,9 +51,7 @@ def message_agent(*, agent_id: UUID, text: str, actor: str, message_id: UUID | N
         urgent=True,
     )
     # Also while a heartbeat runs that may not have seen the message: the one after it then comes at once.
-    HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF).update(
-        next_due_at=Least("next_due_at", Now()), next_trigger=Trigger.MESSAGE
-    )
+    bring_forward(agent_id=agent_id, trigger=Trigger.MESSAGE)
     AgentState.objects.filter(agent_id=agent_id).update(last_user_contact_at=Now())
     record(
         action=AuditAction.OPERATOR_ACT,

@@ -29,8 +29,7 @@ from arbor.agents.birth import (
 from arbor.agents.identity import KeyPair, generate_key_pair, seal_private_key
 from arbor.agents.template import MAX_INTERVAL_S
 from arbor.errors import AlreadyExists, ConfigurationInvalid, Invalid
-from arbor.goals.requests import NewGoalRequest
-from arbor.goals.values import GoalState
+from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.models.handles import Handle
 
 SHORTEST_INTERVAL = timedelta(seconds=1)

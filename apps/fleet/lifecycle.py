@@ -7,10 +7,9 @@ from uuid import UUID
 
 from django.db import models, transaction
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.models import HeartbeatSchedule
 from apps.heartbeats.services.schedule import switch_off, switch_on
 from apps.tenants.fields import WithinTenant
 from apps.tenants.services import require_active

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, ScheduleState
 from apps.agents.services.profile import agent_by_id, agent_by_name, genome_of
 from apps.audit.models import AuditAction
 from apps.audit.services import record
@@ -24,9 +24,8 @@ from apps.fleet.lifecycle import (
     wake_agent,
 )
 from apps.goals.services.goals import create_goal
-from apps.goals.services.views import goal_views, plan_views
-from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.heartbeats.services.cycles import allocate, give_cycle, run_one_heartbeat, run_ticks
+from apps.heartbeats.services.goal_situation import goal_views, plan_views
 from apps.heartbeats.services.loaded_agents import load_agent
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
@@ -283,5 +282,5 @@ def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
     exact = [peer_model for peer_model in named if peer_model.name == wanted]
     if len(named) > 1 and not exact:
         names = ", ".join(repr(peer_model.name) for peer_model in named)
-        raise Invalid(f"{peer!r} stands for several peers: give one of the names {names}, or an id")
+        raise Invalid(f"{peer!r} means several peers: give one of the names {names}, or an id")
     return next(iter(exact or named), None)

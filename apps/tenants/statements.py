@@ -19,8 +19,8 @@ from django.db.models import JSONField, Model
 from apps.tenants.encoding import to_json
 from apps.tenants.fields import PackedJSON
 from apps.tenants.packing import pack, sql_literal
+from apps.tenants.postgresql.arrays import Blobs
 from apps.tenants.postgresql.base import DatabaseWrapper
-from apps.tenants.postgresql.blobs import Blobs
 from apps.tenants.scope import APP, current_tenant
 
 #: A value's place in a statement, and a percent sign that is meant.

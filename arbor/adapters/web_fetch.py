@@ -10,8 +10,7 @@ import httpx
 from arbor.adapters.page_text import READABLE_TYPES, is_readable, read_page
 from arbor.adapters.web_client import asked, body_of, web_client
 from arbor.errors import WebFailed, WebRefused
-from arbor.web.addresses import is_public
-from arbor.web.allow import AllowList
+from arbor.web.addresses import AllowList, is_public
 from arbor.web.ports import Page
 
 MOST_REDIRECTS = 5

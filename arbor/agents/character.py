@@ -7,9 +7,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from arbor.agents.fields import (
+from arbor.agents.genome import (
     FROZEN,
     LIST_LENGTH,
+    AgentGenome,
     Fraction,
     Line,
     Lines,
@@ -17,8 +18,8 @@ from arbor.agents.fields import (
     OptionalProse,
     Prose,
     Proses,
+    describe_traits,
 )
-from arbor.agents.genome import AgentGenome, describe_traits
 
 # Words for a trait's intensity (seed 000, 1; its origin's renderer).
 HIGH_INTENSITY = 0.7

@@ -22,8 +22,16 @@ from pydantic import (
 from arbor.agents.capabilities import CapabilityUri
 from arbor.agents.character import Character
 from arbor.agents.document import TemplateFault
-from arbor.agents.fields import FROZEN, LINE_LENGTH, Line, Lines, OptionalLine, OptionalProse, Prose
-from arbor.agents.genome import AgentGenome
+from arbor.agents.genome import (
+    FROZEN,
+    LINE_LENGTH,
+    AgentGenome,
+    Line,
+    Lines,
+    OptionalLine,
+    OptionalProse,
+    Prose,
+)
 from arbor.agents.template_file import ReadTemplate, faults_of, read_template_file
 from arbor.errors import CapabilityInvalid, TemplateInvalid
 from arbor.goals.likeness import same_goal

@@ -73,7 +73,7 @@ class CodeView(PromptPart):
     code: str
 
 
-class BoundaryMatchView(PromptPart):
+class ChatBoundaryMatch(PromptPart):
     """A boundary that applies to the message."""
 
     name: str
@@ -99,7 +99,7 @@ class ChatView(PromptPart):
     #: Memories recalled for the message, best first.
     relevant: list[MemoryView] = []
     code: list[CodeView] = []
-    crossings: list[BoundaryMatchView] = []
+    crossings: list[ChatBoundaryMatch] = []
     #: Oldest first; `earlier` counts those before them.
     turns: list[TurnView] = []
     earlier: int = 0
@@ -221,7 +221,7 @@ def _code(code: Sequence[CodeView], data: Data) -> str:
     )
 
 
-def _boundaries(crossings: Sequence[BoundaryMatchView], data: Data) -> str:
+def _boundaries(crossings: Sequence[ChatBoundaryMatch], data: Data) -> str:
     if not crossings:
         return ""
     return (

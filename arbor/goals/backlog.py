@@ -7,21 +7,32 @@ from datetime import datetime
 from uuid import UUID
 
 from arbor.errors import Invalid, LimitReached, NotFound
-from arbor.goals.backlog_changes import BacklogChanges, ChangeLog
 from arbor.goals.commitments import Commitments
 from arbor.goals.endings import Endings
-from arbor.goals.feeling import FURTHER_ON, STEP_FAILED, felt_after
 from arbor.goals.hierarchy import require_place
 from arbor.goals.plans import PlanDraft, StepDraft
-from arbor.goals.requests import NewGoalRequest, checked_title
-from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, NoteRow, PlanRow, StepRow
+from arbor.goals.rows import (
+    BacklogChanges,
+    BacklogRows,
+    ChangeLog,
+    GoalRow,
+    IntentRow,
+    NoteRow,
+    PlanRow,
+    StepRow,
+)
 from arbor.goals.steps import Steps
 from arbor.goals.values import (
+    FURTHER_ON,
     MAX_NEW_PER_BEAT,
+    STEP_FAILED,
     BacklogCounts,
     GoalState,
+    NewGoalRequest,
     admit,
+    checked_title,
     default_state,
+    felt_after,
     move,
     require_room,
 )

@@ -6,10 +6,9 @@ from datetime import datetime
 from uuid import UUID
 
 from arbor.errors import NotFound, TransitionIllegal
-from arbor.goals.backlog_changes import ChangeLog
 from arbor.goals.intents import IntentStatus, is_stale_lock, move_intent, tick_limit
 from arbor.goals.plans import StepDraft
-from arbor.goals.rows import BacklogRows, GoalRow, IntentRow
+from arbor.goals.rows import BacklogRows, ChangeLog, GoalRow, IntentRow
 from arbor.goals.values import GoalState
 from arbor.ids import uuid7
 

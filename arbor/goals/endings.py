@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from arbor.goals.backlog_changes import ChangeLog
 from arbor.goals.hierarchy import ChildGoal, fraction_of, is_reached
-from arbor.goals.rows import BacklogRows, GoalRow, SatisfactionRow
+from arbor.goals.rows import BacklogRows, ChangeLog, GoalRow, SatisfactionRow
 from arbor.goals.satisfaction import satisfaction
 from arbor.goals.steps import Steps
 from arbor.goals.values import GoalState

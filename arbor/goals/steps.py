@@ -7,7 +7,6 @@ from datetime import datetime
 from uuid import UUID
 
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
-from arbor.goals.backlog_changes import ChangeLog
 from arbor.goals.commitments import OPEN_INTENTS, Commitments
 from arbor.goals.intents import (
     MAX_ATTEMPTS,
@@ -17,8 +16,8 @@ from arbor.goals.intents import (
     is_used_up,
     move_intent,
 )
-from arbor.goals.plan_growth import extend_plan, new_plan, new_steps, not_planned_yet
 from arbor.goals.plans import (
+    MAX_DEPENDENCIES,
     MAX_STEPS,
     PlanDraft,
     PlanStatus,
@@ -29,7 +28,16 @@ from arbor.goals.plans import (
     move_plan,
     next_to_commit,
 )
-from arbor.goals.rows import BacklogRows, GoalRow, IntentRow, PerceptOfGoal, PerceptRow, PlanRow, StepRow
+from arbor.goals.rows import (
+    BacklogRows,
+    ChangeLog,
+    GoalRow,
+    IntentRow,
+    PerceptOfGoal,
+    PerceptRow,
+    PlanRow,
+    StepRow,
+)
 from arbor.goals.values import GoalState
 from arbor.ids import uuid7
 
@@ -240,3 +248,56 @@ class Steps:
 
     def _step_of(self, intent: IntentRow) -> StepRow | None:
         return next((step for step in self._steps if step.id == intent.step_id), None)
+
+
+def new_plan(agent_id: UUID, goal_id: UUID, draft: PlanDraft, status: PlanStatus) -> PlanRow:
+    """Return a new plan of a goal, without its steps."""
+    return PlanRow(
+        id=uuid7(),
+        agent_id=agent_id,
+        goal_id=goal_id,
+        status=status,
+        dependencies=list(draft.dependencies),
+        estimated_ticks=draft.estimated_ticks,
+        estimated_cost=draft.estimated_cost,
+        risk=draft.risk,
+    )
+
+
+def new_steps(plan_id: UUID, drafts: Iterable[StepDraft], *, first: int) -> list[StepRow]:
+    """Return new steps of a plan, in order; `first` is the position of the first."""
+    return [
+        StepRow(
+            id=uuid7(),
+            plan_id=plan_id,
+            position=position,
+            action=draft.action,
+            description=draft.description.strip(),
+            precondition=draft.precondition.strip(),
+            postcondition=draft.postcondition.strip(),
+            estimated_ticks=draft.estimated_ticks,
+        )
+        for position, draft in enumerate(drafts, start=first)
+    ]
+
+
+def not_planned_yet(drafts: Iterable[StepDraft], planned: Iterable[StepRow]) -> list[StepDraft]:
+    """Return the drafts that repeat no planned step."""
+    known = {(step.action, _key(step.description)) for step in planned}
+    return [draft for draft in drafts if (draft.action, _key(draft.description)) not in known]
+
+
+def extend_plan(plan: PlanRow, draft: PlanDraft) -> None:
+    """Add the estimates of further steps to those of the plan."""
+    if draft.estimated_ticks is not None:
+        plan.estimated_ticks = (plan.estimated_ticks or 0) + draft.estimated_ticks
+    if draft.estimated_cost is not None:
+        plan.estimated_cost = (plan.estimated_cost or 0) + draft.estimated_cost
+    if draft.risk is not None:
+        plan.risk = max(plan.risk or 0.0, draft.risk)
+    known = dict.fromkeys([*plan.dependencies, *draft.dependencies])
+    plan.dependencies = list(known)[:MAX_DEPENDENCIES]
+
+
+def _key(description: str) -> str:
+    return " ".join(description.split()).casefold()

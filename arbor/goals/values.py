@@ -1,12 +1,14 @@
-"""The backlog's values: states, layers and sources of goals, legal moves and limits."""
+"""The backlog's values: states, layers and sources of goals, legal moves, limits, new goals, feelings about them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+from uuid import UUID
 
 from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.likeness import same_goal
@@ -20,6 +22,12 @@ MAX_OPEN = 50
 MAX_NEW_PER_BEAT = 3
 # C0 and C1 controls, what ends a line, and what turns the direction of text around: a list of goals is read on terminals.
 _NOT_IN_TITLES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# As much as the same events move the mood (`arbor.selves.emotions`, from the origin of seed 004).
+FURTHER_ON = 0.1
+STEP_FAILED = -0.1
+#: From this strength on, the prompt names the feeling.
+FELT = 0.3
+TITLE_LENGTH = 300
 
 
 class GoalState(StrEnum):
@@ -186,3 +194,46 @@ def as_title(text: str) -> str:
 def title_key(title: str) -> str:
     """Normalize a title for comparison: trimmed, inner blanks as one, case folded."""
     return " ".join(title.split()).casefold()
+
+
+def felt_after(valence: float, by: float) -> float:
+    """Move a feeling; the nearer it is to an end of the scale, the less it moves that way."""
+    room = 1 - valence if by > 0 else 1 + valence
+    return round(min(max(valence + by * min(room, 1.0), -1.0), 1.0), 4)
+
+
+def in_a_word(valence: float) -> str:
+    """Return a feeling as a word; empty for a weak one."""
+    if abs(valence) < FELT:
+        return ""
+    return "feels good" if valence > 0 else "feels bad"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewGoalRequest:
+    """A goal to add; without a state, its source decides the state."""
+
+    title: str
+    description: str = ""
+    layer: GoalLayer = GoalLayer.OBJECTIVE
+    source: GoalSource = GoalSource.CURIOSITY
+    state: GoalState | None = None
+    parent_id: str | UUID | None = None
+    deadline: datetime | None = None
+    #: Another open goal's id, or words.
+    blocked_by: str = ""
+    #: 0 to 1; None: by its source.
+    expected_reward: float | None = None
+    #: The rule of `arbor.goals.injection` that created the goal, if any.
+    rule: str = ""
+
+
+def checked_title(wanted: NewGoalRequest) -> str:
+    """Return the new goal's title without blanks around it; raises Invalid for a wrong title, description or reward."""
+    title = wanted.title.strip()
+    if not title or len(title) > TITLE_LENGTH or "\0" in title + wanted.description:
+        raise Invalid(f"a goal's title has 1 to {TITLE_LENGTH} characters, got {len(title)}")
+    reward = wanted.expected_reward
+    if reward is not None and not 0 <= reward <= 1:
+        raise Invalid(f"what a goal is expected to be worth is 0 to 1, got {reward}")
+    return title

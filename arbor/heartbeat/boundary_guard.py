@@ -14,8 +14,8 @@ from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import Part, Reply
 from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import PerceptView
-from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.boundary_check import BoundaryRule, Crossing, Vector, check, may_go_on, words_wanted
+from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
+from arbor.selves.boundary_check import BoundaryMatch, Vector, check, may_go_on, words_wanted
 
 _ABOUT_LENGTH = 120
 #: The checked fields of a reply's items, by key: those that persist. Reasons and thoughts are not checked.
@@ -138,11 +138,11 @@ def about(params: dict[str, Any]) -> str:
     return ""
 
 
-def _once(crossings: Sequence[Crossing]) -> list[Crossing]:
+def _once(crossings: Sequence[BoundaryMatch]) -> list[BoundaryMatch]:
     return list({match.boundary.name: match for match in reversed(crossings)}.values())[::-1]
 
 
-def _view(crossing: Crossing, about: str = "") -> BoundaryMatchView:
+def _view(crossing: BoundaryMatch, about: str = "") -> BoundaryMatchView:
     boundary = crossing.boundary
     negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
     return BoundaryMatchView(
@@ -155,7 +155,7 @@ def _view(crossing: Crossing, about: str = "") -> BoundaryMatchView:
     )
 
 
-def _reason(crossing: Crossing, negotiable: str = "It runs if its reasoning") -> str:
+def _reason(crossing: BoundaryMatch, negotiable: str = "It runs if its reasoning") -> str:
     boundary = crossing.boundary
     reason = f"it crosses your boundary {boundary.name}, for {crossing.why}"
     if boundary.description:

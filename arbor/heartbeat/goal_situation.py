@@ -1,6 +1,6 @@
 """Views of goals, plans, intents and issues, built from rows.
 
-The rows have the columns of `apps.goals.services.sight.GOALS_SEEN`: a goal is an array in the order in which
+The rows have the columns of `apps.heartbeats.services.goal_situation.GOAL_COLUMNS`: a goal is an array in the order in which
 `_view_goal` unpacks it, an intent or a plan has the names of its view.
 """
 
@@ -32,7 +32,7 @@ class GoalsInView(TypedDict):
 
 
 def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalsInView:
-    """Return the fields of a situation about goals; `seen` has the columns of `GOALS_SEEN`, and maybe active clusters."""
+    """Return the fields of a situation about goals; `seen` has the columns of `GOAL_COLUMNS`, and maybe active clusters."""
     scale = scale_of(seen, traits=traits, now=now)
     pairs = [_view_goal(row, scale) for row in seen.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
@@ -63,8 +63,8 @@ def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: dateti
 def circumstances_of(
     seen: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_beats: int
 ) -> Circumstances:
-    """Return the inputs of the goal rules that no situation shows; `seen` has the columns of `CIRCUMSTANCES_SEEN`."""
-    successes, dealings = seen["standing"]
+    """Return the inputs of the goal rules that no situation shows; `seen` has the columns of `CIRCUMSTANCE_COLUMN`."""
+    successes, dealings = seen["reputation"]
     return Circumstances(
         role=genome.role if genome else None,
         risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,

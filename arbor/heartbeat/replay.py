@@ -19,7 +19,7 @@ from arbor.heartbeat.record import dropped_json
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Environment, Situation
 from arbor.heartbeat.turns import merge_replies, within_heartbeat
-from arbor.selves.boundary_check import BoundaryRule
+from arbor.selves.boundaries import BoundaryRule
 
 #: The compared fields of a decision; results are no decisions.
 _COMPARED = ("action", "params", "verdict", "reason", "goal_id", "intent_id")

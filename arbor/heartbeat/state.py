@@ -25,8 +25,8 @@ from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.phrases import WordLists
-from arbor.selves.boundary_check import BoundaryRule, Vector, in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryRule
+from arbor.selves.boundary_check import Vector, in_force
 from arbor.values import replace
 
 #: Vectors by their texts.

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arbor.memory.lexical import words_of
-from arbor.selves.boundaries import BoundaryResponse, BoundaryType
+from arbor.selves.boundaries import BoundaryResponse, BoundaryRule, BoundaryType
 from arbor.selves.negation import is_negated
 
 #: The cosine from which on a text matches an example (the origin of seed 004).
@@ -30,28 +30,7 @@ type Vector = Sequence[float] | npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BoundaryRule:
-    """A boundary as the check reads it: `flexibility` and `importance` from 0 to 1."""
-
-    name: str
-    type: BoundaryType
-    response: BoundaryResponse
-    description: str = ""
-    #: Words and phrases; a final `*` matches every ending.
-    patterns: tuple[str, ...] = ()
-    #: Regular expressions over lower-case text, of default boundaries: where there are any, matches of them or the
-    #: patterns do not count if they are negated.
-    expressions: tuple[str, ...] = ()
-    #: Each match of the expressions contains one of these: texts without any are not searched.
-    hints: tuple[str, ...] = ()
-    #: Sentences.
-    examples: tuple[str, ...] = ()
-    flexibility: float = 0.0
-    importance: float = 0.5
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Crossing:
+class BoundaryMatch:
     """A boundary that a text matches; `why` names the match, `text` is the position of the checked text."""
 
     boundary: BoundaryRule
@@ -61,7 +40,7 @@ class Crossing:
 
 def check(
     texts: Sequence[str], boundaries: Collection[BoundaryRule], vectors: Mapping[str, Vector]
-) -> list[Crossing]:
+) -> list[BoundaryMatch]:
     """Return the boundary matches of texts, the most important first, each boundary once for a text.
 
     `vectors` are those of texts and examples, by text, all of one model; texts without a vector match by patterns alone.
@@ -73,7 +52,7 @@ def check(
         for place, text in enumerate(texts):
             why = _by_pattern(plain[place], boundary) or _by_meaning(boundary, near.get(text, {}))
             if why:
-                found.append(Crossing(boundary=boundary, text=place, why=why))
+                found.append(BoundaryMatch(boundary=boundary, text=place, why=why))
     return sorted(found, key=lambda match: (-match.boundary.importance, match.boundary.name, match.text))
 
 

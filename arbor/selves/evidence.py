@@ -36,7 +36,7 @@ def limited(confidence: float, wanted: float) -> float:
     return round(min(max(confidence + step, 0.0), 1.0), 4)
 
 
-def standing(now: Standing, confidence: float) -> Standing:
+def status_at(now: Standing, confidence: float) -> Standing:
     """Return the belief status for a confidence: held or in doubt; a dropped belief stays dropped."""
     if now is Standing.DROPPED:
         return now

@@ -12,7 +12,7 @@ ABOUT_LENGTH = 200
 MOST_KEPT = 2_000
 
 
-class Outcome(StrEnum):
+class ExperienceOutcome(StrEnum):
     """The outcome of an action (seed 003, 3.4)."""
 
     SUCCESS = "success"
@@ -27,22 +27,24 @@ class NewExperience:
 
     action: str
     about: str
-    outcome: Outcome
+    outcome: ExperienceOutcome
     lesson: str
 
 
-def lesson(*, action: str, about: str, outcome: Outcome, summary: str, attempts: int, successes: int) -> str:
+def lesson(
+    *, action: str, about: str, outcome: ExperienceOutcome, summary: str, attempts: int, successes: int
+) -> str:
     """Return the lesson of an action; empty for the usual outcome.
 
     `attempts` and `successes` count the action's earlier runs. A failure teaches what to avoid, a partial success what
     to do differently, and a success what to do again, if it was the first, or if the action mostly fails.
     """
     what = f"{action.replace('_', ' ')} ({about})" if about else action.replace("_", " ")
-    if outcome is Outcome.FAILURE:
+    if outcome is ExperienceOutcome.FAILURE:
         return _short(f"Avoid doing {what} the same way again: {summary}")
-    if outcome is Outcome.PARTIAL:
+    if outcome is ExperienceOutcome.PARTIAL:
         return _short(f"Do {what} differently next time: {summary}")
-    if outcome is Outcome.SUCCESS and (successes == 0 or successes * 2 < attempts):
+    if outcome is ExperienceOutcome.SUCCESS and (successes == 0 or successes * 2 < attempts):
         return _short(f"Do {what} again when it is called for: it worked: {summary}")
     return ""
 

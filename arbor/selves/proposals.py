@@ -9,9 +9,31 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from rapidfuzz.distance import JaroWinkler
+
 from arbor.errors import LimitReached, TransitionIllegal
-from arbor.selves.nearness import DUPLICATE, jaro_winkler
 from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
+
+#: Seed 000, "Proposal Queue".
+MAX_PENDING = 20
+#: The confidence that acceptance adds (seed 000).
+ACCEPTED_ADDS = 0.2
+#: A proposal deferred this often expires.
+MAX_DEFERRALS = 5
+#: A proposal pending for longer expires at maintenance.
+PENDING_FOR = timedelta(days=30)
+#: The most changes of a self in a day, and the time before the same part may change again (seed 000, 5, says so of
+#: identity; beliefs and preferences count as well).
+SELF_CHANGES_PER_DAY = 3
+SELF_COOLDOWN = timedelta(hours=4)
+#: The least confidence of an insight (the origin of seed 000).
+LEAST_INSIGHT = 0.5
+#: The most memories that a proposal names as evidence.
+MOST_EVIDENCE = 20
+#: The similarity from which on two proposals are the same (seed 000).
+DUPLICATE = 0.85
+#: Characters of a text that are compared, so that long ones cost no more.
+COMPARED = 400
 
 
 class ProposalKind(StrEnum):
@@ -57,23 +79,6 @@ PROPOSAL_TRANSITIONS: Mapping[ProposalStatus, tuple[ProposalStatus, ...]] = Mapp
         ProposalStatus.EXPIRED: (),
     }
 )
-
-#: Seed 000, "Proposal Queue".
-MAX_PENDING = 20
-#: The confidence that acceptance adds (seed 000).
-ACCEPTED_ADDS = 0.2
-#: A proposal deferred this often expires.
-MAX_DEFERRALS = 5
-#: A proposal pending for longer expires at maintenance.
-PENDING_FOR = timedelta(days=30)
-#: The most changes of a self in a day, and the time before the same part may change again (seed 000, 5, says so of
-#: identity; beliefs and preferences count as well).
-SELF_CHANGES_PER_DAY = 3
-SELF_COOLDOWN = timedelta(hours=4)
-#: The least confidence of an insight (the origin of seed 000).
-LEAST_INSIGHT = 0.5
-#: The most memories that a proposal names as evidence.
-MOST_EVIDENCE = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,3 +159,12 @@ def shortened(text: str) -> str:
     """Shorten a text to the length of a proposal."""
     text = " ".join(text.split())
     return text if len(text) <= TEXT_LENGTH else f"{text[: TEXT_LENGTH - 1]}…"
+
+
+def jaro_winkler(one: str, other: str) -> float:
+    """Compute the similarity of two texts, 0 to 1, ignoring case and spaces; of long ones, the first 400 characters."""
+    return JaroWinkler.similarity(_plain(one), _plain(other))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())[:COMPARED]

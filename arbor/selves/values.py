@@ -1,8 +1,9 @@
-"""Beliefs and aspects of an agent's identity (seed 004, "Identity and Worldview")."""
+"""Beliefs, aspects and preferences of an agent (seed 004, "Identity and Worldview")."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,10 +16,19 @@ SOURCE_LENGTH = 200
 #: The most of each that an agent may have, dropped ones aside: well above the number in a prompt.
 MAX_BELIEFS = 200
 MAX_ASPECTS = 100
+#: The most aspects and beliefs in a situation, the most stable first: each prompt contains them.
+ASPECTS_SHOWN = 6
+BELIEFS_SHOWN = 8
 
 #: The defaults for a person's additions: fairly sure, and neither firm nor easily changed.
 DEFAULT_CONFIDENCE = 0.7
 DEFAULT_STABILITY = 0.5
+#: Lengths of the row.
+KEY_LENGTH = 60
+VALUE_LENGTH = 300
+#: The most preferences of an agent: each conversation's prompt shows some.
+MAX_PREFERENCES = 50
+_KEY = re.compile(r"[a-z0-9](?:[a-z0-9 _.-]*[a-z0-9])?")
 
 
 class BeliefCategory(StrEnum):
@@ -87,6 +97,16 @@ class NewBelief:
 
 
 @dataclass(frozen=True, kw_only=True)
+class BeliefRevision:
+    """A change of a belief; None leaves a value unchanged."""
+
+    confidence: float | None = None
+    stability: float | None = None
+    status: Standing | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class NewAspect:
     """An aspect to add. Raises Invalid."""
 
@@ -115,3 +135,16 @@ def check_share(name: str, value: float) -> None:
     """Raise Invalid unless the value is a number from 0 to 1."""
     if not (math.isfinite(value) and 0 <= value <= 1):
         raise Invalid(f"{name} must be a number from 0 to 1, got {value}")
+
+
+def check_preference(key: str, value: str) -> tuple[str, str]:
+    """Normalize key and value: the key in lower case, no white space around either. Raises Invalid."""
+    key, value = key.strip().casefold(), value.strip()
+    if len(key) > KEY_LENGTH or not _KEY.fullmatch(key):
+        raise Invalid(
+            f"a preference's key is 1 to {KEY_LENGTH} letters, digits, spaces, dots, dashes and underscores, got {key[:80]!r}"
+        )
+    check_text("a preference", value, longest=VALUE_LENGTH)
+    if len(value.splitlines()) != 1:
+        raise Invalid("a preference is one line")
+    return key, value

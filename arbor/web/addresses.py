@@ -1,14 +1,20 @@
-"""Recognize public IP addresses, so that no request from outside reaches the internal network."""
+"""Web addresses that agents may visit: public ones, of allowed domains."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Self
+
+from arbor.errors import ConfigurationInvalid
 
 #: Translated to IPv4 on the way (RFC 6052); the last 32 bits are that address.
 _NAT64 = IPv6Network("64:ff9b::/96")
 #: All of IPv6 that is given out to the public network (RFC 4291, 2.4; IANA's registry of IPv6 address space). What lies
 #: outside of it is inside: site-local `fec0::/10`, and `::/96`, which once stood for IPv4 addresses.
 _GIVEN_OUT = IPv6Network("2000::/3")
+EVERYWHERE = "*"
 
 
 def is_public(address: str) -> bool:
@@ -37,3 +43,32 @@ def _is_global(address: IPv4Address | IPv6Address) -> bool:
     if isinstance(address, IPv6Address):
         return bool(_within(address)) or (address in _GIVEN_OUT and address.is_global)
     return address.is_global and not address.is_multicast
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AllowList:
+    """The allowed domains, each with its subdomains; without any, no page may be read."""
+
+    domains: frozenset[str] = frozenset()
+    everywhere: bool = False
+
+    @classmethod
+    def of(cls, entries: Iterable[str]) -> Self:
+        """Parse a setting: `*`, or domains such as `example.org`. Raises ConfigurationInvalid for anything else."""
+        cleaned = {entry.strip().lower().rstrip(".") for entry in entries if entry.strip()}
+        for entry in cleaned - {EVERYWHERE}:
+            if not all(part and part.replace("-", "").isalnum() for part in entry.split(".")):
+                raise ConfigurationInvalid(
+                    f"an allowed domain is like example.org, without scheme, port or path, got {entry!r}"
+                )
+        return cls(domains=frozenset(cleaned - {EVERYWHERE}), everywhere=EVERYWHERE in cleaned)
+
+    def __bool__(self) -> bool:
+        return self.everywhere or bool(self.domains)
+
+    def permits(self, host: str) -> bool:
+        """Return whether a page of this host may be read."""
+        if self.everywhere:
+            return True
+        labels = host.lower().rstrip(".").split(".")
+        return any(".".join(labels[start:]) in self.domains for start in range(len(labels)))

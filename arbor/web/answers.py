@@ -46,7 +46,7 @@ APPRAISE_SYSTEM = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class InquiryAnswer:
     """An answer; `sources` are positions of pages, from 0. An empty text: the pages do not answer the question."""
 
     text: str
@@ -100,7 +100,13 @@ def answer_request(
 
 
 def appraise_request(
-    question: str, answer: Answer, pages: Sequence[Page], *, nonce: str, window: int, for_rule: bool = False
+    question: str,
+    answer: InquiryAnswer,
+    pages: Sequence[Page],
+    *,
+    nonce: str,
+    window: int,
+    for_rule: bool = False,
 ) -> ModelRequest:
     """Build the request that judges an answer, for a model with a context of `window` tokens."""
     data = Data(nonce)
@@ -119,7 +125,7 @@ def appraise_request(
     )
 
 
-def read_answer(text: str, *, pages: int) -> Answer:
+def read_answer(text: str, *, pages: int) -> InquiryAnswer:
     """Parse the answer in a model's reply. Raises ReplyInvalid where there is no usable one."""
     found = _object(text, "answer")
     answer = found["answer"]
@@ -134,7 +140,7 @@ def read_answer(text: str, *, pages: int) -> Answer:
     answer = storable(answer.strip())[:ANSWER_LENGTH]
     if answer and not numbers:
         raise ReplyInvalid(f'"sources" must name the sources the answer rests on, 1 to {pages}')
-    return Answer(
+    return InquiryAnswer(
         text=answer,
         confidence=_share(found, "confidence"),
         sources=tuple(dict.fromkeys(number - 1 for number in numbers)),

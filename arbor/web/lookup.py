@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from arbor.errors import WebFailed, WebRefused
 from arbor.web.plan import InquiryPlan, choose_pages
-from arbor.web.ports import Fetch, Page, Search, SearchResult
+from arbor.web.ports import Fetch, Page, SearchResult, WebSearch
 
 #: Pages read at the same time, and the characters of one that are kept; how many of them a model is shown is a matter of
 #: its window (`arbor.web.answers`).
@@ -42,7 +42,7 @@ class Findings:
         return cls(pages=tuple(Page(**page) for page in stored["pages"]), failures=tuple(stored["failures"]))
 
 
-def look_up(plan: InquiryPlan, *, search: Search, fetch: Fetch, deadline_s: float) -> Findings:
+def look_up(plan: InquiryPlan, *, search: WebSearch, fetch: Fetch, deadline_s: float) -> Findings:
     """Search, and read the best pages, within `deadline_s` seconds.
 
     Raises WebFailed when no search or no page worked; what failed beside others that worked is told in the findings.
@@ -59,7 +59,7 @@ def look_up(plan: InquiryPlan, *, search: Search, fetch: Fetch, deadline_s: floa
     return Findings(pages=tuple(pages), failures=tuple(failures))
 
 
-def _search(plan: InquiryPlan, search: Search, ends: float) -> tuple[list[list[SearchResult]], list[str]]:
+def _search(plan: InquiryPlan, search: WebSearch, ends: float) -> tuple[list[list[SearchResult]], list[str]]:
     found: list[list[SearchResult]] = []
     failures: list[str] = []
     for query in plan.queries:

@@ -1,4 +1,4 @@
-"""The plan of an inquiry: its queries and its number of pages (seed 004, 3.2.4)."""
+"""The plan of an inquiry: its queries, its number of pages, the request of its look-up (seed 004, 3.2.4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from itertools import zip_longest
 
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import words_of
+from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.web.ports import SearchResult
+
+#: What a question is searched with besides its own words, when the model gave too few queries. Ours.
+_ANGLES = ("{words}", "{words} evidence", "{words} criticism")
+#: The handle of the web in calls and in the ledger, where a model's would be.
+WEB_HANDLE = "web/searxng"
 
 
 class Depth(StrEnum):
@@ -33,8 +39,6 @@ class InquiryPlan:
 
 # Seed 004, 3.2.4: queries from and to, and pages at most.
 _LIMITS = {Depth.SHALLOW: (1, 2, 3), Depth.DEEP: (3, 5, 10)}
-#: What a question is searched with besides its own words, when the model gave too few queries. Ours.
-_ANGLES = ("{words}", "{words} evidence", "{words} criticism")
 
 
 def plan_inquiry(question: str, queries: Sequence[str], depth: Depth) -> InquiryPlan:
@@ -58,3 +62,13 @@ def choose_pages(found: Sequence[Sequence[SearchResult]], most: int) -> list[Sea
     for result in ranked:
         first.setdefault(result.url.partition("#")[0], result)
     return list(first.values())[:most]
+
+
+def web_request(*, question: str, queries: Sequence[str], depth: Depth) -> ModelRequest:
+    """Build the request of a look-up."""
+    return ModelRequest(
+        purpose=CallPurpose.WEB,
+        system="",
+        messages=(),
+        context={"question": question, "queries": list(queries), "depth": depth.value},
+    )

@@ -27,7 +27,7 @@ class Page:
     text: str
 
 
-class Search(Protocol):
+class WebSearch(Protocol):
     """Searches the web."""
 
     def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:

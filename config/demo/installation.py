@@ -8,12 +8,11 @@ from pathlib import Path
 
 from django.db.models.functions import Now
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.fleet.administration import admit_member, open_tenant
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
-from apps.heartbeats.models import HeartbeatSchedule
 from apps.memories.services.store.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.models import Role, Tenant, TenantStatus

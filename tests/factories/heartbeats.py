@@ -9,16 +9,12 @@ from typing import Any
 import factory
 from django.utils import timezone
 
+from apps.agents.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.heartbeats.models import (
     Heartbeat,
-    HeartbeatSchedule,
     HeartbeatStatus,
-    Percept,
-    PerceptKind,
     Process,
-    ScheduleState,
-    Trigger,
 )
 from arbor.ids import uuid7
 from tests.factories.agents import AgentFactory

@@ -12,12 +12,11 @@ from django.contrib.auth import get_user_model
 from django.db.models import F
 
 from apps import web
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule
 from apps.agents.services.templates import add_template
 from apps.contacts.models import ChatSession
 from apps.contacts.services.chat import end_session, open_session, say
 from apps.fleet.creation import create_agent
-from apps.heartbeats.models import HeartbeatSchedule
 from apps.heartbeats.services import calls
 from apps.memories.models import Memory
 from apps.memories.services.recall.recaller import recall

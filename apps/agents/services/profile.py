@@ -1,4 +1,4 @@
-"""Find agents by name or id, and render their system prompts."""
+"""Find and lock agents by name or id, and render their system prompts."""
 
 from __future__ import annotations
 
@@ -46,6 +46,12 @@ def agent_by_id(agent_id: UUID) -> Agent:
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
     return agent
+
+
+def lock_agent_row(agent_id: UUID) -> None:
+    """Lock an agent until the transaction ends, so that concurrent additions to it wait for each other. Raises NotFound."""
+    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
 
 
 def genome_of(agent: Agent) -> AgentGenome | None:

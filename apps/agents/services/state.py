@@ -1,4 +1,4 @@
-"""Write the states of several agents by one statement."""
+"""Write the states of several agents by one statement; make an agent dormant."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from uuid import UUID
 
 from django.db import connections
 
-from apps.agents.models import AgentState
+from apps.agents.models import Agent, AgentState
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.tenants.encoding import to_json
 from apps.tenants.packing import pack_text
 from apps.tenants.scope import APP
 from apps.tenants.statements import change
+from arbor.agents.lifecycle import AgentStatus, LifecycleVerb, transition
+from arbor.errors import NotFound
 from arbor.heartbeat.working_memory import WorkingMemory, as_stored
 
 #: Columns that a heartbeat writes.
@@ -69,3 +73,22 @@ def _statement() -> str:
         # By their ids as well: the planner expects a hundred rows of JSON, and would read the whole table.
         " WHERE s.tenant_id = %(tenant)s AND s.agent_id = r.agent_id AND s.agent_id = ANY(%(agents)s::uuid[])"
     )
+
+
+def make_dormant(*, agent_id: UUID, reason: str) -> Agent:
+    """Make an agent dormant from within its own heartbeat, whose end switches its schedule off.
+
+    Raises TransitionIllegal when a person has paused or stopped it meanwhile.
+    """
+    agent: Agent | None = Agent.objects.select_for_update(no_key=True).filter(id=agent_id).first()
+    if agent is None:
+        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    agent.status = transition(AgentStatus(agent.status), LifecycleVerb.SLEEP)
+    agent.save(update_fields=["status"])
+    record(
+        action=AuditAction.AGENT_DORMANT,
+        actor=f"agent:{agent.public_id}",
+        agent_id=agent.id,
+        message=f"{agent.name} fell asleep: {reason}",
+    )
+    return agent

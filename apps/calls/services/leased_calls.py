@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from apps.queues import Message, Task
+from apps.queues import Task, TaskMessage
 from arbor.models.ports import ModelRequest
 
 
@@ -29,9 +29,9 @@ class LeasedCall:
     leased_at: float = field(default_factory=time.monotonic)
 
 
-def execute_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> Message:
+def execute_message(*, call_id: UUID, tenant_id: UUID, agent_name: str) -> TaskMessage:
     """Return the message to execute a call."""
-    return Message(
+    return TaskMessage(
         task=Task.EXECUTE_CALL,
         tenant_id=tenant_id,
         arguments={"call_id": str(call_id)},

@@ -10,11 +10,12 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from apps.agents.models import HeartbeatSchedule, Percept, ScheduleState
 from apps.console import cells, columns
 from apps.console.access import access_of, is_platform_operator
 from apps.console.listing import AgentRowsAdmin, ConsoleAdmin, OwnPageAdmin, filters, filters_by_agent
 from apps.console.pages.heartbeat import read_heartbeat
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept, Process, ScheduleState
+from apps.heartbeats.models import Heartbeat, Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 
 

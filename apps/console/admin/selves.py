@@ -21,7 +21,7 @@ from apps.selves.models import (
     Proposal,
     SelfChange,
 )
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.proposals import ProposalStatus
 
 

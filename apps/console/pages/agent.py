@@ -9,14 +9,14 @@ from typing import Any
 
 from django.utils.dateparse import parse_datetime
 
-from apps.agents.models import Agent, AgentKey, AgentState
+from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, Percept
 from apps.agents.services.profile import system_prompt_of
 from apps.console.acts import Act, possible_acts
 from apps.console.pages.agent_panels import MemoryPanel, SchedulePanel, read_memory_panel, read_schedule_panel
 from apps.console.pages.fleet import last_heartbeats
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept
+from apps.heartbeats.models import Heartbeat
 from apps.memories.models import Memory
 from apps.providers import default_model
 from apps.selves.services.inner_state import InnerState, read_inner_state

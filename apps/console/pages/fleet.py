@@ -13,11 +13,11 @@ from uuid import UUID
 from django.db.models import Count, Min, QuerySet, Sum
 from django.utils import timezone
 
-from apps.agents.models import Agent
+from apps.agents.models import DUE_AT, Agent, HeartbeatSchedule
 from apps.calls.models import DailyUsage, LedgerEntry
 from apps.console.hours import Hour, draw_hours
-from apps.contacts.services.figures import OutboxFigures, outbox_figures
-from apps.heartbeats.models import DUE_AT, Heartbeat, HeartbeatSchedule, HeartbeatStatus, Process
+from apps.contacts.services.outbox import OutboxFigures, outbox_figures
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
 from apps.heartbeats.services.processes import SILENT_AFTER
 from apps.providers import default_model
 from arbor.agents.lifecycle import AgentStatus

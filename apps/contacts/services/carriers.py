@@ -1,13 +1,79 @@
-"""Choose the carrier of a channel's messages by its kind."""
+"""Carry messages out of this installation: by email through Django, or by webhook."""
 
 from __future__ import annotations
 
-from django.conf import settings
+import re
+import smtplib
+from email.utils import formataddr
 
-from apps.contacts.services.mail import Mail
+from django.conf import settings
+from django.core.mail import EmailMessage, mailers
+
 from arbor.adapters.webhook import Webhook
-from arbor.contacts.ports import Carrier
+from arbor.contacts.ports import Carrier, Outgoing
 from arbor.contacts.values import ChannelKind
+from arbor.errors import DeliveryFailed
+
+#: A mail's header line holds no line breaks, and readers cut long ones.
+_SUBJECT_LENGTH = 150
+_PERMANENT = 500
+_MAILER = "default"
+_NOT_CONFIGURED = (
+    "no mail server is set: set ARBOR_EMAIL_HOST and ARBOR_EMAIL_FROM, then have it tried again"
+    " (`arbor contact outbox retry`)"
+)
+
+
+class Mail:
+    """Sends emails, each over a connection of its own, within the settings' time-out."""
+
+    def carry(self, message: Outgoing) -> None:
+        """Send the email. Its Message-ID is derived from the message's key, so it is the same at every attempt.
+
+        Raises DeliveryFailed, which is final for a 5xx reply and for a missing server.
+        """
+        if _MAILER not in mailers:
+            raise DeliveryFailed(_NOT_CONFIGURED, final=True)
+        try:
+            accepted = _mail(message).send(using=_MAILER)
+        except smtplib.SMTPRecipientsRefused as error:
+            code, _ = next(iter(error.recipients.values()), (0, b""))
+            raise DeliveryFailed(
+                f"the mail server refused the address with {code}", final=code >= _PERMANENT
+            ) from error
+        except smtplib.SMTPResponseException as error:
+            said = f"the mail server answered {error.smtp_code} {_line(error.smtp_error)}"
+            # A wrong password is a person's to mend, but the server says so with 5xx as well.
+            raise DeliveryFailed(said, final=error.smtp_code >= _PERMANENT) from error
+        except (smtplib.SMTPException, OSError) as error:
+            raise DeliveryFailed(
+                f"the mail server did not take it: {type(error).__name__}: {error}"
+            ) from error
+        if not accepted:
+            raise DeliveryFailed("the mail server did not take it")
+
+
+def _mail(message: Outgoing) -> EmailMessage:
+    sender = settings.ARBOR_EMAIL_FROM
+    domain = sender.rpartition("@")[2].strip(" >") or "localhost"
+    return EmailMessage(
+        subject=_line(message.subject or message.content)[:_SUBJECT_LENGTH],
+        body=message.content,
+        from_email=formataddr((f"{message.agent} (Arbor)", sender)),
+        to=[message.target],
+        headers={
+            "Message-ID": f"<{re.sub(r'[^0-9A-Za-z.-]', '.', message.key)}@{domain}>",
+            "Idempotency-Key": message.key,
+            # No vacation notice answers a machine (RFC 3834, 5).
+            "Auto-Submitted": "auto-generated",
+        },
+    )
+
+
+def _line(text: str | bytes) -> str:
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    return " ".join(text.split())
 
 
 def carrier_of(kind: ChannelKind) -> Carrier:

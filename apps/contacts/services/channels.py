@@ -90,7 +90,7 @@ def add_channel(
         if "contacts_channel_name" not in str(error):
             raise
         raise AlreadyExists(f"there is a channel {name!r} already; choose another name") from error
-    _note(channel, actor, f"added the channel {name}: {kind} for the audience {audience}")
+    _audit(channel, actor, f"added the channel {name}: {kind} for the audience {audience}")
     return NewChannel(channel=channel, secret=secret)
 
 
@@ -99,7 +99,7 @@ def remove_channel(*, channel_id: UUID, actor: str) -> Channel:
     """Remove a channel. Its pending messages fail; sent ones stay on record. Raises NotFound."""
     channel = _locked(channel_id)
     Channel.objects.filter(id=channel_id).delete()
-    _note(channel, actor, f"removed the channel {channel.name}")
+    _audit(channel, actor, f"removed the channel {channel.name}")
     return channel
 
 
@@ -110,7 +110,7 @@ def switch_channel(*, channel_id: UUID, enabled: bool, actor: str) -> Channel:
     if channel.enabled != enabled:
         channel.enabled = enabled
         channel.save(update_fields=["enabled"])
-        _note(channel, actor, f"{'enabled' if enabled else 'disabled'} the channel {channel.name}")
+        _audit(channel, actor, f"{'enabled' if enabled else 'disabled'} the channel {channel.name}")
     return channel
 
 
@@ -135,7 +135,7 @@ def shown_target(row: Channel | OutboxMessage) -> str:
 
 def trial_message(channel: Channel, *, actor: str) -> Outgoing:
     """Create a test message of a channel, and audit the test."""
-    _note(channel, actor, f"tried the channel {channel.name}")
+    _audit(channel, actor, f"tried the channel {channel.name}")
     message_id = uuid7()
     return Outgoing(
         id=str(message_id),
@@ -213,7 +213,7 @@ def _master_key() -> bytes:
     return key
 
 
-def _note(channel: Channel, actor: str, message: str) -> None:
+def _audit(channel: Channel, actor: str, message: str) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

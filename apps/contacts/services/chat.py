@@ -17,16 +17,16 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models.functions import Now
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, Trigger
+from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
 from apps.calls.services.usage import day_of
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_finalize import store_silence
+from apps.contacts.services.chat_finalize import resume_schedule, store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
-from apps.contacts.services.chat_timer import beat_at_once, rest_timer, resume_timer
 from apps.memories.services.store.appraisal import word_lists
-from apps.queues import Message, Task, enqueue
+from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import WeighedTurn, check_turn, significance
@@ -90,13 +90,13 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     session: ChatSession = ChatSession.objects.create(
         tenant_id=current_tenant(), agent=agent, person=person, started_at=now, last_at=now
     )
-    rest_timer(agent_id=agent_id, until=now + settings.ARBOR_CHAT_IDLE)
+    pause_schedule(agent_id=agent_id, until=now + settings.ARBOR_CHAT_IDLE)
     return session
 
 
 @transaction.atomic
-def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
-    """Store a person's turn and enqueue its answer; without `tell` the caller answers the turn.
+def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatMessage:
+    """Store a person's turn and enqueue its answer; unless `enqueued`, the caller answers the turn.
 
     Raises NotFound, Invalid for the text, TransitionIllegal when the conversation is over or an answer is being made.
     """
@@ -121,7 +121,7 @@ def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
     )
     ChatSession.objects.filter(id=session_id).update(last_at=now)
     AgentState.objects.filter(agent_id=session.agent_id).update(last_user_contact_at=Now())
-    if tell:
+    if enqueued:
         enqueue(answer_message(turn=turn, agent_name=agent.name))
     return turn
 
@@ -129,10 +129,10 @@ def hear(*, session_id: UUID, text: str, tell: bool = True) -> ChatMessage:
 def say(*, tenant_id: UUID, session_id: UUID, text: str, execute: Execute) -> ChatMessage:
     """Store a person's turn and answer it in this process; return the agent's turn, whose `error` is set without an answer.
 
-    No transaction is open while the model is asked, so none may be open now. Raises as `hear` does.
+    No transaction is open while the model is asked, so none may be open now. Raises as `receive_turn` does.
     """
     with tenant_transaction(tenant_id):
-        turn = hear(session_id=session_id, text=text, tell=False)
+        turn = receive_turn(session_id=session_id, text=text, enqueued=False)
     answer_turn(tenant_id=tenant_id, turn_id=turn.id, execute=execute)
     with tenant_transaction(tenant_id):
         answer = answer_to(turn)
@@ -174,8 +174,8 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: Execute) -> bool:
         _locked(turn.session_id)
         if not _waits(turn_id):
             return False
-        if prepared.crossings:
-            turn.detail = {**turn.detail, "boundaries": list(prepared.crossings)}
+        if prepared.boundary_matches:
+            turn.detail = {**turn.detail, "boundaries": list(prepared.boundary_matches)}
             turn.save(update_fields=["detail"])
         written = write_maintenance_call(
             agent_id=turn.session.agent_id,
@@ -209,11 +209,11 @@ def end_session(*, session_id: UUID) -> Ended:
     )
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])
-    resume_timer(agent_id=session.agent_id)
-    tend = _leave_mind(session)
+    resume_schedule(agent_id=session.agent_id)
+    due = _leave_mind(session)
     follows = False
-    if tend or session.significance >= settings.ARBOR_CHAT_SIGNIFICANT:
-        follows = beat_at_once(agent_id=session.agent_id)
+    if due or session.significance >= settings.ARBOR_CHAT_SIGNIFICANT:
+        follows = bring_forward(agent_id=session.agent_id, trigger=Trigger.CHAT)
     return Ended(session=session, significance=session.significance, beat_follows=follows)
 
 
@@ -238,9 +238,9 @@ def give_up_waiting(*, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
     _give_up(tenant_id, turn_id, reason)
 
 
-def answer_message(*, turn: ChatMessage, agent_name: str) -> Message:
+def answer_message(*, turn: ChatMessage, agent_name: str) -> TaskMessage:
     """Build the task message for an unanswered turn."""
-    return Message(
+    return TaskMessage(
         task=Task.ANSWER,
         tenant_id=turn.tenant_id,
         arguments={"turn_id": str(turn.id)},
@@ -257,7 +257,7 @@ def _locked(session_id: UUID) -> ChatSession:
 
 def _pause_for_answer(agent_id: UUID, now: datetime) -> None:
     deadline = timedelta(seconds=settings.ARBOR_MODEL_DEADLINE_S)
-    rest_timer(agent_id=agent_id, until=now + deadline + settings.ARBOR_CHAT_IDLE)
+    pause_schedule(agent_id=agent_id, until=now + deadline + settings.ARBOR_CHAT_IDLE)
 
 
 def _waits(turn_id: UUID) -> bool:

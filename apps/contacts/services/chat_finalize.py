@@ -11,13 +11,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from apps.agents.models import AgentState
+from django.conf import settings
+from django.db.models import Max
+
+from apps.agents.models import AgentState, HeartbeatSchedule
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_boundaries import match_boundaries
-from apps.contacts.services.chat_feeling import audit_boundary_matches, feel_turn
-from apps.contacts.services.chat_timer import resume_timer
+from apps.contacts.services.chat_boundaries import audit_boundary_matches, feel_turn
 from apps.memories.services.store.remember import MemoryVectors, embed_memories, store
 from apps.memories.services.store.snippets import keep_code
+from apps.selves.services.boundaries import match_boundaries
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply
@@ -28,7 +30,7 @@ from arbor.memory.code import left_out_code
 from arbor.memory.turns import Turn
 from arbor.memory.values import NewMemory
 from arbor.models.handles import REFLEX
-from arbor.selves.boundary_check import Crossing, may_go_on
+from arbor.selves.boundary_check import BoundaryMatch, may_go_on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class PreparedAnswer:
     reply: str
     thinking: str
     #: Boundary matches of the answer: [{name, response, why, withheld}].
-    crossings: Sequence[dict[str, Any]]
+    boundary_matches: Sequence[dict[str, Any]]
     #: The vectors of the person's turn and of the answer.
     memories: Sequence[NewMemory]
     embedded: MemoryVectors
@@ -50,8 +52,8 @@ def prepare_answer(
     tenant_id: UUID, agent_id: UUID, *, subject: Mapping[str, Any], read: ChatReply
 ) -> PreparedAnswer:
     """Check the answer against the agent's boundaries, and embed both turns."""
-    crossed = match_boundaries(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
-    withheld = [match for match in crossed if not may_go_on(match.boundary, read.thinking)]
+    matched = match_boundaries(tenant_id=tenant_id, agent_id=agent_id, text=read.reply)
+    withheld = [match for match in matched if not may_go_on(match.boundary, read.thinking)]
     reply = _refusal(withheld) if withheld else read.reply
     with tenant_transaction(tenant_id):
         asked, position = _asked(subject)
@@ -59,7 +61,7 @@ def prepare_answer(
     return PreparedAnswer(
         reply=reply,
         thinking=read.thinking,
-        crossings=[match_detail(match, withheld=match in withheld) for match in crossed],
+        boundary_matches=[match_detail(match, withheld=match in withheld) for match in matched],
         memories=memories,
         embedded=embed_memories(tenant_id=tenant_id, agent_id=agent_id, memories=memories),
         left_out=read.left_out,
@@ -83,7 +85,7 @@ def store_answer(
             "to": str(asked.id),
             "thinking": answer.thinking,
             "recalled": subject.get("recalled", []),
-            **({"boundaries": list(answer.crossings)} if answer.crossings else {}),
+            **({"boundaries": list(answer.boundary_matches)} if answer.boundary_matches else {}),
             **({"left_out": left_out} if left_out else {}),
         },
         at=now,
@@ -101,11 +103,11 @@ def store_answer(
     )
     keep_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
     _bring_to_mind(agent_id, asked, answer, now)
-    audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.crossings)
+    audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.boundary_matches)
     return [
         *(
             f"withheld by the boundary {match['name']}: {match['why']}"
-            for match in answer.crossings
+            for match in answer.boundary_matches
             if match["withheld"]
         ),
         *left_out,
@@ -136,17 +138,17 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     audit_boundary_matches(asked, arrived=_arrived(asked), own=())
 
 
-def match_detail(crossing: Crossing, *, withheld: bool) -> dict[str, Any]:
+def match_detail(match: BoundaryMatch, *, withheld: bool) -> dict[str, Any]:
     """Return a boundary match as the row of a turn stores it."""
     return {
-        "name": crossing.boundary.name,
-        "response": crossing.boundary.response.value,
-        "why": storable(crossing.why),
+        "name": match.boundary.name,
+        "response": match.boundary.response.value,
+        "why": storable(match.why),
         "withheld": withheld,
     }
 
 
-def _refusal(withheld: Sequence[Crossing]) -> str:
+def _refusal(withheld: Sequence[BoundaryMatch]) -> str:
     named = {match.boundary.name: match for match in withheld}
     whys = "; ".join(
         f"{match.boundary.name.replace('_', ' ')}: {match.boundary.description or match.why}"
@@ -187,7 +189,7 @@ def _memory(asked: ChatMessage, text: str, position: int, *, own: bool = False) 
 def _go_on(session: ChatSession, now: datetime) -> None:
     ChatSession.objects.filter(id=session.id).update(last_at=now)
     # No longer for the answer that was waited for, only until the person is idle.
-    resume_timer(agent_id=session.agent_id)
+    resume_schedule(agent_id=session.agent_id)
 
 
 def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: PreparedAnswer, now: datetime) -> None:
@@ -208,7 +210,7 @@ def _bring_to_mind(agent_id: UUID, asked: ChatMessage, answer: PreparedAnswer, n
     )
     # Through JSON, so that what is stored is what was measured.
     state.working_memory = WorkingMemory.model_validate_json(as_stored(memory)).model_dump(mode="json")
-    _receive_turn(state, asked, own=answer.crossings, now=now)
+    _receive_turn(state, asked, own=answer.boundary_matches, now=now)
     state.save(update_fields=["working_memory", "mood", "stale_beats"])
 
 
@@ -221,3 +223,10 @@ def _receive_turn(
     """
     feel_turn(state, arrived=_arrived(asked), own=own, now=now)
     state.stale_beats = 0
+
+
+def resume_schedule(*, agent_id: UUID) -> None:
+    """Resume the agent's heartbeats: at once, or when its other conversations are idle."""
+    last = ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=True).aggregate(last=Max("last_at"))
+    until = last["last"] and last["last"] + settings.ARBOR_CHAT_IDLE
+    HeartbeatSchedule.objects.filter(agent_id=agent_id).update(paused_until=until)

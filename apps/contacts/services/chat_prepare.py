@@ -15,8 +15,6 @@ from django.contrib.postgres.expressions import ArraySubquery
 from apps.agents.models import Agent, AgentPolicy, AgentState
 from apps.agents.services.profile import system_prompt_of
 from apps.contacts.models import ChatMessage
-from apps.contacts.services.chat_boundaries import match_boundaries
-from apps.contacts.services.chat_feeling import mood_of
 from apps.contacts.services.chat_finalize import match_detail
 from apps.goals.models import Goal
 from apps.memories.services.recall.recaller import recall
@@ -24,13 +22,14 @@ from apps.memories.services.store.snippets import QUERY_LENGTH as CODE_QUERY_LEN
 from apps.memories.services.store.snippets import find_code
 from apps.providers import default_model
 from apps.selves.models import Belief, IdentityAspect, Preference
-from apps.selves.services.sight import ASPECTS_SHOWN, BELIEFS_SHOWN
+from apps.selves.services.boundaries import match_boundaries
+from apps.selves.services.inner_state import mood_of
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat import SHOWN_TURNS
 from arbor.contacts.chat_prompt import (
     SCHEMA,
     SCHEMA_NAME,
-    BoundaryMatchView,
+    ChatBoundaryMatch,
     ChatView,
     CodeView,
     TurnView,
@@ -48,8 +47,8 @@ from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, Message, ModelRequest
 from arbor.models.windows import window_of
-from arbor.selves.boundary_check import Crossing
-from arbor.selves.values import Standing
+from arbor.selves.boundary_check import BoundaryMatch
+from arbor.selves.values import ASPECTS_SHOWN, BELIEFS_SHOWN, Standing
 
 #: The number of memories recalled, as many as at a heartbeat.
 RELEVANT_SHOWN = 5
@@ -72,7 +71,7 @@ class Prepared:
     #: [{id, score}]
     recalled: Sequence[dict[str, Any]]
     #: Boundary matches of the person's turn, as its row stores them.
-    crossings: Sequence[dict[str, Any]]
+    boundary_matches: Sequence[dict[str, Any]]
 
 
 def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepared:
@@ -85,14 +84,14 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
     with tenant_transaction(tenant_id):
         turn: ChatMessage = ChatMessage.objects.select_related("session__agent").get(id=turn_id)
     agent: Agent = turn.session.agent
-    crossed = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
+    matched = match_boundaries(tenant_id=tenant_id, agent_id=agent.id, text=turn.content)
     relevant = recall(
         tenant_id=tenant_id,
         request=RecallRequest(agent_id=agent.id, text=turn.content[:QUERY_LENGTH], limit=RELEVANT_SHOWN),
         counts=True,
     )
     with tenant_transaction(tenant_id):
-        view = _view(turn, relevant, crossed)
+        view = _view(turn, relevant, matched)
     prompt = build_chat_prompt(
         view,
         system_prompt_of(agent),
@@ -119,7 +118,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         models_left=models[1:],
         sections=[section._asdict() for section in prompt.sections],
         recalled=[{"id": str(memory.id), "score": round(memory.score, 4)} for memory in relevant],
-        crossings=[match_detail(match, withheld=False) for match in crossed],
+        boundary_matches=[match_detail(match, withheld=False) for match in matched],
     )
 
 
@@ -142,7 +141,7 @@ def models_at(agent: Agent, level: Degradation) -> tuple[str, ...]:
     return tuple(handle for handle in models if handle.startswith(f"{REFLEX}/"))
 
 
-def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Crossing]) -> ChatView:
+def _view(turn: ChatMessage, relevant: Sequence[Recalled], matched: Sequence[BoundaryMatch]) -> ChatView:
     agent, now = turn.session.agent, datetime.now(UTC)
     state = _state(agent.id)
     turns, earlier = _turns_before(turn)
@@ -167,13 +166,13 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], crossed: Sequence[Cro
             for row in find_code(agent_id=agent.id, text=turn.content[:CODE_QUERY_LENGTH], limit=CODE_SHOWN)
         ],
         crossings=[
-            BoundaryMatchView(
+            ChatBoundaryMatch(
                 name=match.boundary.name,
                 description=match.boundary.description,
                 response=match.boundary.response.value,
                 why=match.why,
             )
-            for match in crossed
+            for match in matched
         ],
         turns=turns,
         earlier=earlier,

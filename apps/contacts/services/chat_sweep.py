@@ -12,6 +12,7 @@ from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.maintenance_calls import subject_key
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_message, end_session, give_up_waiting, waiting_turn
+from apps.contacts.services.queries import IDLE_CONVERSATIONS
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.queues import enqueue
 from apps.tenants.scope import tenant_transaction
@@ -21,18 +22,13 @@ STEP = 50
 #: The age from which on an unanswered turn is given up: the person is gone.
 LONGEST_WAIT = timedelta(hours=1)
 
-# Along the index of open conversations. One that waits for its answer is looked at once its message may have been lost.
-_WAITING = """
-SELECT DISTINCT agent_id FROM contacts_chatsession
-WHERE tenant_id = t.id AND ended_at IS NULL AND last_at < now() - interval '{seconds} seconds'
-    AND EXISTS (SELECT FROM tenants_tenant WHERE id = t.id AND status = 'active')
-"""
 
-
-def tend_chats() -> Round:
+def close_conversations() -> Round:
     """End idle conversations, and re-enqueue turns whose message or worker was lost."""
     oldest = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
-    return make_round("chats", waiting=_WAITING.format(seconds=oldest.total_seconds()), tend=_sweep_agent)
+    return make_round(
+        "chats", waiting=IDLE_CONVERSATIONS.format(seconds=oldest.total_seconds()), tend=_sweep_agent
+    )
 
 
 def _sweep_agent(tenant_id: UUID, agent_id: UUID) -> int:

@@ -14,15 +14,14 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connections
-from django.db.models import Case, F, Value, When
-from django.db.models.functions import Least, Now
+from django.db.models.functions import Now
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind, Trigger
+from apps.agents.services.percepts import bring_forward
+from apps.contacts.models import OutboxMessage
 from apps.contacts.services.carriers import carrier_of
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import APP, current_tenant, tenant_transaction
-from apps.tenants.statements import change, fetch
 from arbor.contacts.delivery import after_failure
 from arbor.contacts.ports import Outgoing
 from arbor.contacts.signing import open_secret
@@ -38,28 +37,8 @@ _LEASE = timedelta(minutes=5)
 _REASON_LENGTH = 1_000
 _SUBJECT_QUOTED = 160
 
-# Those of a suspended tenant rest, though their hint was on its way.
-# A machine's clock may be a little ahead of the database's, and no try is wanted sooner than after a minute.
-_CLAIM = """
-UPDATE contacts_outboxmessage m SET status = 'sending', attempts = m.attempts + 1, lease_until = now() + %(lease)s
-FROM agents_agent a, tenants_tenant t, contacts_outboxmessage o
-LEFT JOIN contacts_channel c ON c.tenant_id = o.tenant_id AND c.id = o.channel_id
-WHERE m.tenant_id = %(tenant)s AND m.id = %(message)s AND m.status = 'pending' AND m.due_at <= now() + interval '5 seconds'
-    AND t.id = m.tenant_id AND t.status = %(active)s
-    AND a.tenant_id = m.tenant_id AND a.id = m.agent_id AND o.tenant_id = m.tenant_id AND o.id = m.id
-RETURNING m.attempts, m.attempts - m.tries_before, m.agent_id, a.name, m.kind, m.audience, m.target, m.subject, m.content, m.idempotency_key,
-    m.heartbeat_id, m.created_at, m.channel_id, c.sealed_secret::json, coalesce(c.enabled, false)
-"""
-# A receiver's confirmation counts whenever it arrives, so no other attempt follows.
-_SENT = """
-UPDATE contacts_outboxmessage SET status = 'sent', sent_at = now(), lease_until = NULL, last_error = ''
-WHERE tenant_id = %(tenant)s AND id = %(message)s AND status IN ('sending', 'pending', 'failed')
-"""
-_NOT_SENT = """
-UPDATE contacts_outboxmessage
-SET status = %(status)s, due_at = now() + coalesce(%(wait)s, '0'::interval), lease_until = NULL, last_error = %(reason)s
-WHERE tenant_id = %(tenant)s AND id = %(message)s AND status = 'sending' AND attempts = %(attempt)s
-"""
+#: A machine's clock may be a little ahead of the database's, and no try is wanted sooner than after a minute.
+_CLOCKS_DIFFER = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,39 +84,61 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
         log.exception("carrier_fault", kind=claimed.kind, message_id=str(message_id), exc_info=fault)
         return _not_sent(claimed, f"a fault of ours: {fault}", final=False)
     with tenant_transaction(tenant_id):
-        return bool(change(_SENT, message=message_id))
+        return _mark_sent(message_id)
 
 
 def _claim(message_id: UUID, tenant_id: UUID) -> _ClaimedMessage | None:
+    """Claim a pending message for an attempt; those of a suspended tenant rest, though their hint was published."""
     with tenant_transaction(tenant_id):
-        rows = fetch(_CLAIM, message=message_id, lease=_LEASE, active=TenantStatus.ACTIVE.value)
-    if not rows:
-        return None
-    attempt, tries, agent_id, name, kind, audience, target, subject, content, key, beat, at, *of_channel = (
-        rows[0]
-    )
-    channel, sealed, on = of_channel
+        message: OutboxMessage | None = (
+            OutboxMessage.objects.select_for_update(of=("self",))
+            .select_related("agent", "channel")
+            .filter(
+                id=message_id,
+                status=DeliveryStatus.PENDING,
+                due_at__lte=Now() + _CLOCKS_DIFFER,
+                tenant__status=TenantStatus.ACTIVE,
+            )
+            .first()
+        )
+        if message is None:
+            return None
+        message.attempts += 1
+        OutboxMessage.objects.filter(id=message_id).update(
+            status=DeliveryStatus.SENDING, attempts=message.attempts, lease_until=Now() + _LEASE
+        )
+    channel = message.channel
     return _ClaimedMessage(
         message_id=message_id,
         tenant_id=tenant_id,
-        agent_id=agent_id,
-        attempt=attempt,
-        tries=tries,
-        kind=ChannelKind(kind),
-        channel_id=channel,
-        enabled=on,
-        sealed=sealed or {},
+        agent_id=message.agent_id,
+        attempt=message.attempts,
+        tries=message.tries,
+        kind=ChannelKind(message.kind),
+        channel_id=message.channel_id,
+        enabled=channel is not None and channel.enabled,
+        sealed=channel.sealed_secret if channel else {},
         outgoing=Outgoing(
             id=str(message_id),
-            key=key,
-            agent=name,
-            audience=Audience(audience),
-            target=target,
-            subject=subject,
-            content=content,
-            heartbeat=str(beat or ""),
-            at=at,
+            key=message.idempotency_key,
+            agent=message.agent.name,
+            audience=Audience(message.audience),
+            target=message.target,
+            subject=message.subject,
+            content=message.content,
+            heartbeat=str(message.heartbeat_id or ""),
+            at=message.created_at,
         ),
+    )
+
+
+def _mark_sent(message_id: UUID) -> bool:
+    """Mark a message as sent. A receiver's confirmation counts whenever it arrives, so no other attempt follows."""
+    open_or_failed = [DeliveryStatus.SENDING, DeliveryStatus.PENDING, DeliveryStatus.FAILED]
+    return bool(
+        OutboxMessage.objects.filter(id=message_id, status__in=open_or_failed).update(
+            status=DeliveryStatus.SENT, sent_at=Now(), lease_until=None, last_error=""
+        )
     )
 
 
@@ -161,13 +162,13 @@ def _with_secret(claimed: _ClaimedMessage) -> Outgoing:
 def _not_sent(claimed: _ClaimedMessage, reason: str, *, final: bool) -> bool:
     after = after_failure(tries=claimed.tries, final=final)
     with tenant_transaction(claimed.tenant_id):
-        noted = change(
-            _NOT_SENT,
-            message=claimed.message_id,
-            attempt=claimed.attempt,
-            status=after.status.value,
-            wait=after.wait,
-            reason=storable(reason)[:_REASON_LENGTH],
+        noted = OutboxMessage.objects.filter(
+            id=claimed.message_id, status=DeliveryStatus.SENDING, attempts=claimed.attempt
+        ).update(
+            status=after.status,
+            due_at=Now() + after.wait if after.wait else Now(),
+            lease_until=None,
+            last_error=storable(reason)[:_REASON_LENGTH],
         )
         if noted and after.status is DeliveryStatus.FAILED:
             outgoing = claimed.outgoing
@@ -202,7 +203,7 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
     with tenant_transaction(claimed.tenant_id):
         if not Agent.objects.filter(id=peer).exists():
             return _not_sent(claimed, "the agent it names is no more", final=True)
-        if not change(_SENT, message=claimed.message_id):
+        if not _mark_sent(claimed.message_id):
             return False
         Percept.objects.create(
             tenant_id=claimed.tenant_id,
@@ -213,11 +214,5 @@ def _deliver_to_peer(claimed: _ClaimedMessage) -> bool:
             detail={"message": str(claimed.message_id)},
             urgent=True,
         )
-        HeartbeatSchedule.objects.filter(agent_id=peer).exclude(state=ScheduleState.OFF).update(
-            next_due_at=Least("next_due_at", Now()),
-            # Only a timer is replaced: other triggers have somebody who waits for an answer.
-            next_trigger=Case(
-                When(next_trigger=Trigger.TIMER, then=Value(Trigger.EVENT.value)), default=F("next_trigger")
-            ),
-        )
+        bring_forward(agent_id=peer, trigger=Trigger.EVENT, timers_only=True)
     return True

@@ -7,34 +7,16 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Max
 
-from apps.tenants.statements import fetch
+from apps.agents.models import AgentState
+from apps.contacts.models import OutboxMessage
 from arbor.contacts.cooldown import refusals
+from arbor.contacts.values import Audience
 from arbor.heartbeat.situation import Environment
 
-#: What a beat sees of it: a column of the one statement of `apps.heartbeats.services.situation`, counted for those alone that
-#: may write in public. One decision may have gone to several channels.
-PUBLISHED_SEEN = """
-CASE WHEN a.allowed_actions ? 'reach_out_public' THEN (
-    SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage
-    WHERE tenant_id = a.tenant_id AND agent_id = a.id AND audience = 'public'
-        AND created_at > now() - interval '24 hours'
-) ELSE 0 END AS published_today
-"""
-# Not counting what this very decision has posted before.
-_POSTED = """
-SELECT s.last_user_contact_at,
-    (SELECT max(created_at) FROM contacts_outboxmessage o
-        WHERE o.tenant_id = s.tenant_id AND o.agent_id = s.agent_id AND o.audience = 'user'
-            AND NOT starts_with(o.idempotency_key, %(key)s)),
-    (SELECT count(DISTINCT (heartbeat_id, content)) FROM contacts_outboxmessage o
-        WHERE o.tenant_id = s.tenant_id AND o.agent_id = s.agent_id AND o.audience = 'public'
-            AND o.created_at > %(now)s - interval '24 hours' AND NOT starts_with(o.idempotency_key, %(key)s))
-FROM agents_agentstate s WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent)s
-"""
 
-
-def seen_refusals(environment: Environment) -> Mapping[str, str]:
+def situation_refusals(environment: Environment) -> Mapping[str, str]:
     """Return the refusals of reaching out by action, from the situation: to refuse an action before it is paid for."""
     return refusals(
         hours_since_reach_out=environment.hours_since_reach_out,
@@ -45,11 +27,18 @@ def seen_refusals(environment: Environment) -> Mapping[str, str]:
 
 
 def posted_refusals(*, agent_id: UUID, key: str, now: datetime) -> Mapping[str, str]:
-    """Return the refusals from the outbox now, earlier round trips of the heartbeat included. One statement."""
-    ((user_at, posted_at, published),) = fetch(_POSTED, agent=agent_id, key=key, now=now)
+    """Return the refusals from the outbox now, earlier round trips of the heartbeat included. Three queries."""
+    contact = (
+        AgentState.objects.filter(agent_id=agent_id).values_list("last_user_contact_at", flat=True).first()
+    )
+    # Not counting what this very decision has posted before.
+    posted = OutboxMessage.objects.filter(agent_id=agent_id).exclude(idempotency_key__startswith=key)
+    latest = posted.filter(audience=Audience.USER).aggregate(at=Max("created_at"))["at"]
+    today = posted.filter(audience=Audience.PUBLIC, created_at__gt=now - timedelta(hours=24))
+    published = today.order_by().values("heartbeat_id", "content").distinct().count()
     return refusals(
-        hours_since_reach_out=_hours(posted_at, now),
-        hours_since_user=_hours(user_at, now),
+        hours_since_reach_out=_hours(latest, now),
+        hours_since_user=_hours(contact, now),
         public_today=published,
         limits=settings.ARBOR_CONTACT_LIMITS,
     )

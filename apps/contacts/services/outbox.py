@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Min, QuerySet
 from django.db.models.functions import Lower
 from django.utils import timezone
 
@@ -17,9 +18,9 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import channels_for
-from apps.queues import Message, Task, enqueue
-from apps.tenants.scope import current_tenant
-from arbor.contacts.mentions import named, possible_names
+from apps.queues import Task, TaskMessage, enqueue
+from apps.tenants.scope import OPS, current_tenant
+from arbor.contacts.delivery import named, possible_names
 from arbor.contacts.values import DELIVERY_TRANSITIONS, Audience, ChannelKind, DeliveryStatus
 from arbor.errors import Invalid, NotFound, TransitionIllegal
 from arbor.ids import uuid7
@@ -68,9 +69,9 @@ def post(letter: Letter) -> list[OutboxMessage]:
     return rows
 
 
-def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> Message:
+def deliver_message(*, message_id: UUID, tenant_id: UUID, kind: str) -> TaskMessage:
     """Build the task message that delivers a message."""
-    return Message(
+    return TaskMessage(
         task=Task.DELIVER,
         tenant_id=tenant_id,
         arguments={"message_id": str(message_id)},
@@ -188,3 +189,34 @@ def _mentioned(letter: Letter) -> tuple[str, ...]:
         .values_list("lowered", "id")
     )
     return named(letter.content, {name: str(agent_id) for name, agent_id in found})
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutboxFigures:
+    """Counts of pending and failed messages, and the delay of the oldest due one in seconds."""
+
+    waiting: int
+    oldest_due_s: float
+    failed: int
+
+
+def outbox_figures() -> OutboxFigures:
+    """Return the figures of the current tenant. Three queries."""
+    return _figures(OutboxMessage.objects.all())
+
+
+def installation_figures() -> OutboxFigures:
+    """Return the figures of all tenants together. Three queries, by the operations role."""
+    return _figures(QuerySet(OutboxMessage, using=OPS))
+
+
+def _figures(messages: QuerySet[OutboxMessage]) -> OutboxFigures:
+    # Each by a partial index: the messages that are over are not read.
+    waiting = messages.filter(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING])
+    oldest = waiting.aggregate(due_at=Min("due_at"))["due_at"]
+    late = (timezone.now() - oldest).total_seconds() if oldest else 0.0
+    return OutboxFigures(
+        waiting=waiting.count(),
+        oldest_due_s=round(max(late, 0.0), 1),
+        failed=messages.filter(status=DeliveryStatus.FAILED).count(),
+    )

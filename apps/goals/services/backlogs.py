@@ -15,19 +15,21 @@ from uuid import UUID
 import structlog
 from django.db.models import Model
 
+from apps.agents.models import Percept
 from apps.goals.models import Goal, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 from apps.goals.services.loading import lock_rows
-from apps.heartbeats.models import Percept
 from apps.tenants.statements import write_values
 from arbor.goals.backlog import Backlog
-from arbor.goals.backlog_changes import BacklogChanges, GoalClosed, Row
 from arbor.goals.rows import (
+    BacklogChanges,
     BacklogRows,
+    GoalClosed,
     GoalRow,
     IntentRow,
     NoteRow,
     PerceptRow,
     PlanRow,
+    Row,
     SatisfactionRow,
     StepRow,
 )

@@ -1,19 +1,22 @@
-"""Change single goals, for commands and pages."""
+"""Change single goals and plans, for commands and pages; link memories to goals."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 
-from apps.goals.models import Goal
+from apps.goals.models import Goal, GoalMemoryLink, Plan
 from apps.goals.services.backlogs import lock_backlog, save_backlog
+from apps.tenants.scope import current_tenant
 from arbor.errors import NotFound
 from arbor.goals.backlog import Backlog
-from arbor.goals.requests import NewGoalRequest
-from arbor.goals.values import GoalState
+from arbor.goals.plans import GoalLink, PlanDraft
+from arbor.goals.values import GoalState, NewGoalRequest
 
 
 @transaction.atomic
@@ -75,3 +78,70 @@ def _saved(backlog: Backlog, goal_id: UUID) -> Goal:
     save_backlog(backlog)
     goal: Goal = Goal.objects.get(id=goal_id)
     return goal
+
+
+def plans_of(goal_id: UUID) -> QuerySet[Plan]:
+    """Return a goal's plans with their steps, latest first. Two queries."""
+    found: QuerySet[Plan] = Plan.objects.filter(goal_id=goal_id).prefetch_related("steps")
+    return found.order_by("-created_at", "-id")
+
+
+@transaction.atomic
+def add_plan(*, agent_id: UUID, goal_id: UUID, draft: PlanDraft, as_draft: bool = False) -> Plan:
+    """Plan an agent's open goal, or extend its active plan; a draft waits to be started."""
+    backlog = lock_backlog(agent_id, now=datetime.now(UTC))
+    plan, _ = backlog.plan(goal_id, draft, as_draft=as_draft)
+    return _saved_plan(backlog, plan.id)
+
+
+@transaction.atomic
+def start_plan(*, plan_id: UUID) -> Plan:
+    """Make a draft the active plan of its goal."""
+    backlog = _backlog_of_plan(plan_id)
+    backlog.start(plan_id)
+    return _saved_plan(backlog, plan_id)
+
+
+@transaction.atomic
+def abandon_plan(*, plan_id: UUID, reason: str) -> Plan:
+    """Abandon a plan with its open steps; the agent is notified."""
+    backlog = _backlog_of_plan(plan_id)
+    backlog.abandon(plan_id, reason)
+    return _saved_plan(backlog, plan_id)
+
+
+def _backlog_of_plan(plan_id: UUID) -> Backlog:
+    agent_id = Plan.objects.filter(id=plan_id).values_list("agent_id", flat=True).first()
+    if agent_id is None:
+        raise NotFound(f"there is no plan {plan_id} in this tenant")
+    return lock_backlog(agent_id, now=datetime.now(UTC))
+
+
+def _saved_plan(backlog: Backlog, plan_id: UUID) -> Plan:
+    save_backlog(backlog)
+    plan: Plan = Plan.objects.get(id=plan_id)
+    return plan
+
+
+def link_memories(links: Sequence[GoalLink]) -> None:
+    """Link memories to goals of any agents of the tenant. One statement, none without links."""
+    wanted = list(dict.fromkeys(links))
+    if not wanted:
+        return
+    tenant_id = current_tenant()
+    rows = [
+        GoalMemoryLink(tenant_id=tenant_id, goal_id=link.goal_id, memory_id=link.memory_id, kind=link.kind)
+        # In one order, so that transactions which link the same memories do not wait for each other in a circle.
+        for link in sorted(wanted, key=lambda link: (link.goal_id, link.memory_id, link.kind))
+    ]
+    GoalMemoryLink.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def linked_memories(goal_id: UUID) -> QuerySet[GoalMemoryLink]:
+    """Return the links of a goal to memories, latest first. One query."""
+    found: QuerySet[GoalMemoryLink] = (
+        GoalMemoryLink.objects.filter(goal_id=goal_id)
+        .select_related("memory")
+        .order_by("-created_at", "kind")
+    )
+    return found

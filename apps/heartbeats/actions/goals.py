@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apps.goals.services.views import goal_views
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
+from apps.heartbeats.services.goal_situation import goal_views
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer

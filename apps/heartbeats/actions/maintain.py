@@ -14,8 +14,7 @@ from apps.memories.services.graph.relations import id_of
 from apps.memories.services.graph.traversal import find_connected
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
-from apps.selves.services.looking import belief_of
-from apps.selves.services.proposals import keep_belief, revise_belief
+from apps.selves.services.proposals import belief_of, keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.memory_sources import learned
 from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
@@ -24,7 +23,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.steps.making import vectors_of
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.selves.values import Standing
+from arbor.selves.values import BeliefRevision, Standing
 
 #: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
 SHOWN_AROUND = 8
@@ -149,10 +148,12 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
     belief = revise_belief(
         agent_id=context.agent_id,
         belief_id=belief_id,
+        revision=BeliefRevision(
+            confidence=params["confidence"],
+            status=Standing.QUESTIONED if verdict is Judgement.DOUBT else None,
+            reason=params["reason"],
+        ),
         decided_by=context.source,
-        confidence=params["confidence"],
-        status=Standing.QUESTIONED if verdict is Judgement.DOUBT else None,
-        reason=params["reason"],
         now=context.now,
     )
     return _done(

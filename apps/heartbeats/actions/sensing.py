@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from apps.agents.models import Percept
 from apps.heartbeats.actions.context import ActionContext
-from apps.heartbeats.models import Percept
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.situation import PerceptView, Situation
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
 #: Percepts listed of those that arrived since the heartbeat began, and characters of each.
 _ARRIVED = 5

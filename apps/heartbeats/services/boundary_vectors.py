@@ -12,8 +12,8 @@ import structlog
 from apps.memories.services.embedding.embedding import embed_query
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
+from arbor.selves.boundaries import DEFAULT_EXAMPLES
 from arbor.selves.boundary_check import Vector
-from arbor.selves.default_boundaries import DEFAULT_EXAMPLES
 
 log = structlog.get_logger(__name__)
 

@@ -25,9 +25,8 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelError, WebFailed
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.usage import Usage
-from arbor.web.calls import WEB_HANDLE
 from arbor.web.lookup import look_up
-from arbor.web.plan import Depth, plan_inquiry
+from arbor.web.plan import WEB_HANDLE, Depth, plan_inquiry
 
 log = structlog.get_logger(__name__)
 

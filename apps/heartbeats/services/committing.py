@@ -11,12 +11,11 @@ from uuid import UUID
 
 import structlog
 
-from apps.agents.services.dormancy import make_dormant
-from apps.agents.services.state import packed_memory, write_states
+from apps.agents.services.state import make_dormant, packed_memory, write_states
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
-from apps.goals.services.links import link_memories
+from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher

@@ -10,11 +10,11 @@ from uuid import UUID
 from django.db.models import F
 from django.db.models.functions import Greatest
 
-from apps.agents.models import AgentState
+from apps.agents.models import AgentState, Trigger
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Trigger
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.inline import run_heartbeat_now
 from apps.heartbeats.services.schedule import require_claimable
 from apps.tenants.scope import tenant_transaction

@@ -14,12 +14,13 @@ import structlog
 from django.db import transaction
 
 from apps.calls.models import ExternalCall
-from apps.contacts.services.talked import who_talked
+from apps.contacts.services.chat_history import who_talked
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.services.boundary_vectors import example_vectors
 from apps.heartbeats.services.members import LeasedHeartbeat
+from apps.heartbeats.services.promotion import look_for_proposals
 from apps.heartbeats.services.questions import asked_before
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embed_for_storage, embed_query, embeds_here
@@ -30,8 +31,7 @@ from apps.memories.services.store.placement import ToRemember
 from apps.memories.services.store.provenance import require_memories
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services import proposals
-from apps.selves.services.peers import note_meetings
-from apps.selves.services.promotion import look_for_proposals
+from apps.selves.services.peers import record_meetings
 from apps.tenants.scope import APP
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed
@@ -227,12 +227,12 @@ class Fetcher:
 
     def _met(self, open_need: OpenNeed) -> Any:
         need: needs.Meetings = open_need.need
-        return note_meetings(
+        return record_meetings(
             agent_id=open_need.agent_id,
             tick=need.tick,
             now=self._now,
             meetings=need.met,
-            told=need.others,
+            others=need.others,
             talked_with=partial(who_talked, open_need.agent_id),
         )
 
@@ -293,14 +293,14 @@ def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
 
 def _settled(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:
     found = look_for_proposals(agent_id=open_need.agent_id)
-    return _proposed(found.proposed, dropped_experiences=found.let_go)
+    return _proposed(found.proposed, dropped_experiences=found.deleted_experiences)
 
 
 def _propose(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:
     return _proposed(proposals.propose(agent_id=open_need.agent_id, proposals=open_need.need.proposals))
 
 
-def _proposed(found: proposals.Proposed, *, dropped_experiences: int = 0) -> needs.Proposed:
+def _proposed(found: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.Proposed:
     made, known, expired = (
         tuple(
             needs.ProposedChange(

@@ -6,12 +6,13 @@ from uuid import UUID
 
 from django.db import connections
 
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Trigger
+from apps.agents.models import HeartbeatSchedule, Trigger
+from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.processes import living_processes
 from apps.heartbeats.services.runner import advance_heartbeat
 from apps.heartbeats.services.schedule import claim_now
-from apps.queues import Message, Queue, Task, captured, publish
+from apps.queues import Queue, Task, TaskMessage, captured, publish
 from apps.tenants.scope import APP, tenant_transaction
 
 #: The queues that a heartbeat needs to end.
@@ -43,7 +44,7 @@ def run_heartbeat_now(*, agent_id: UUID, tenant_id: UUID, trigger: Trigger = Tri
         return Heartbeat.objects.get(agent_id=agent_id, slot_at=slot_at)
 
 
-def _run(message: Message) -> None:
+def _run(message: TaskMessage) -> None:
     arguments = message.arguments
     if message.task is Task.ADVANCE:
         advance_heartbeat(

@@ -10,9 +10,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models.functions import Now
 
+from apps.agents.models import HeartbeatSchedule, ScheduleState
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.leased_calls import execute_message
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus, ScheduleState
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.checkpoints import end_unknown, waiting_lease
 from apps.heartbeats.services.members import Due, LastCall, Lease, LeasedAgent, LeasedHeartbeat, OpenHeartbeat
 from apps.queues import enqueue

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from apps.agents.models import Agent
+from apps.heartbeats.services.self_situation import view_self
 from apps.heartbeats.services.situation import load_situation
 from apps.providers import default_model
-from apps.selves.services.views import view_self
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import NotFound

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from django.conf import settings
 
+from apps.agents.models import Trigger
 from apps.calls.services.usage import budget_status
-from apps.heartbeats.models import Trigger
 from apps.heartbeats.services.leases import resolve
 from apps.heartbeats.services.members import Due, LeasedHeartbeat
 from apps.heartbeats.services.recent_activity import (
@@ -26,11 +26,11 @@ from apps.heartbeats.services.recent_activity import (
     used_of,
 )
 from apps.heartbeats.services.schedule import JITTER
+from apps.heartbeats.services.self_situation import view_self
 from apps.heartbeats.services.situation import load_situations
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import word_lists
 from apps.providers import default_model
-from apps.selves.services.views import view_self
 from apps.tenants.packing import unpack_text
 from apps.tenants.scope import current_tenant
 from apps.web import web_missing

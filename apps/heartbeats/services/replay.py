@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import connections
 
 from apps.calls.models import CallStatus, ExternalCall
-from apps.contacts.services.limits import seen_refusals
+from apps.contacts.services.limits import situation_refusals
 from apps.heartbeats.models import Heartbeat
 from apps.providers import model_for
 from apps.tenants.scope import APP, tenant_transaction
@@ -21,8 +21,8 @@ from arbor.heartbeat.situation import Situation
 from arbor.models.handles import REFLEX, Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.windows import window_of
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +118,7 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
             or window_of(first.model if first else beat.model, otherwise=settings.ARBOR_MODEL_CONTEXT),
             reply_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
             boundaries=in_force(DEFAULT_BOUNDARIES, situation.terms.boundaries),
-            cooling=seen_refusals,
+            cooling=situation_refusals,
         ),
         request=request_of(first.request) if first is not None and is_stored else None,
     )

@@ -13,9 +13,8 @@ from django.db import connections, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatSchedule, ScheduleState, Trigger
-from apps.queues import Message, Task, enqueue
+from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState, Trigger
+from apps.queues import Task, TaskMessage, enqueue
 from apps.tenants.models import TenantStatus
 from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.lifecycle import AgentStatus
@@ -133,9 +132,11 @@ def _run(cursor: Any, statement: str, **parameters: Any) -> list[tuple[UUID, UUI
     return rows
 
 
-def advance_message(*, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, lost: bool = False) -> Message:
+def advance_message(
+    *, agent_id: UUID, tenant_id: UUID, epoch: int, name: str, lost: bool = False
+) -> TaskMessage:
     """Return the message to run an agent's heartbeat; `lost`: its last worker lost the lease."""
-    return Message(
+    return TaskMessage(
         task=Task.ADVANCE,
         tenant_id=tenant_id,
         arguments={"agent_id": str(agent_id), "epoch": epoch, **({"lost": True} if lost else {})},

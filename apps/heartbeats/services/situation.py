@@ -6,12 +6,12 @@ from collections.abc import Collection
 from typing import Any
 from uuid import UUID
 
-from apps.contacts.services.limits import PUBLISHED_SEEN
-from apps.goals.services.sight import CIRCUMSTANCES_SEEN, GOALS_SEEN, goal_values
+from apps.contacts.services.queries import PUBLISHED_COLUMN
+from apps.heartbeats.services.goal_situation import CIRCUMSTANCE_COLUMN, GOAL_COLUMNS, goal_values
 from apps.heartbeats.services.recent_activity import RECENT_ACTIVITY, recent_activity_values
+from apps.heartbeats.services.self_situation import SELF_COLUMNS, self_values
 from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import cluster_values
-from apps.selves.services.sight import SELF_SEEN, self_values
 from apps.tenants.packing import unpack
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import run
@@ -26,9 +26,9 @@ QUOTED = 200
 _SITUATIONS = f"""
 SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
-    {GOALS_SEEN},
-    {CIRCUMSTANCES_SEEN},
-    {PUBLISHED_SEEN},
+    {GOAL_COLUMNS},
+    {CIRCUMSTANCE_COLUMN},
+    {PUBLISHED_COLUMN},
     {RECENT_ACTIVITY},
     CASE WHEN waiting.percepts = 0 THEN '[]' ELSE (SELECT json_agg(percept ORDER BY percept.at) FROM (
         SELECT w.id, w.kind, w.content, w.at, w.urgent, coalesce(o.name, '') AS peer, coalesce(o.id::text, '') AS peer_id,
@@ -47,7 +47,7 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.
             AND (expires_at IS NULL OR expires_at > now())
         ORDER BY occurred_at DESC LIMIT %(recent)s
     ) memory) AS recent,
-    {SELF_SEEN},
+    {SELF_COLUMNS},
     EXISTS (SELECT FROM contacts_channel c WHERE c.tenant_id = a.tenant_id AND c.audience = 'public' AND c.enabled
         AND (c.agent_id = a.id OR c.agent_id IS NULL)
     ) AS has_public_channel,

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db import connections
 
-from apps.contacts.services.figures import installation_figures
+from apps.contacts.services.outbox import installation_figures
 from apps.heartbeats.models import HeartbeatStatus, Process
 from apps.heartbeats.services.processes import living_processes
 from apps.memories.services.jobs.health import read_health
@@ -77,7 +77,7 @@ class Fleet:
     backlogs: dict[str, int]
     #: `apps.memories.services.jobs.health.Health.as_json`.
     maintenance: dict[str, Any]
-    #: `apps.contacts.services.figures.OutboxFigures`.
+    #: `apps.contacts.services.outbox.OutboxFigures`.
     outbox: dict[str, Any]
     scheduler_alive: bool
     #: Numbers of agents by kind of notice: `arbor.heartbeat.failure_modes.NoticeKind`.

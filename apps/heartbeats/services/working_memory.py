@@ -9,12 +9,11 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule
 from apps.agents.services.templates import find_template
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.goals.models import Goal
-from apps.heartbeats.models import HeartbeatSchedule
 from apps.tenants.statements import fetch
 from arbor.agents.birth import first_mind
 from arbor.clock import Clock, SystemClock

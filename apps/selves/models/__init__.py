@@ -5,9 +5,8 @@ from a proposal that the agent's own heartbeat accepted, within limits; never fr
 enforces this: memories and workers import nothing that writes here, heartbeats only the proposals.
 """
 
-from apps.selves.models.beliefs import Belief, BeliefEvidence
 from apps.selves.models.conduct import Boundary, Experience, PeerModel
-from apps.selves.models.identity import IdentityAspect, Preference
+from apps.selves.models.identity import Belief, BeliefEvidence, IdentityAspect, Preference
 from apps.selves.models.proposals import Proposal, SelfChange
 
 __all__ = [

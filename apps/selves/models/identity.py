@@ -1,15 +1,20 @@
-"""Aspects of identities, and preferences."""
+"""Aspects of identities, preferences and beliefs."""
 
 from __future__ import annotations
 
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.selves.models.shares import share
+from apps.memories.models import Memory
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.selves.values import AspectKind, Standing
+from arbor.selves.values import AspectKind, BeliefCategory, Standing
+
+
+def share(field: str) -> models.Q:
+    """Return the constraint that a field is a number from 0 to 1."""
+    return models.Q(**{f"{field}__gte": 0}) & models.Q(**{f"{field}__lte": 1})
 
 
 class IdentityAspect(TenantModel):
@@ -61,3 +66,67 @@ class Preference(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.key}: {self.value}"
+
+
+class Belief(TenantModel):
+    """A belief of an agent."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="beliefs")
+    category = models.CharField(max_length=16, choices=[(c.value, c.value) for c in BeliefCategory])
+    statement = models.TextField()
+    #: SHA-256 of the normalised statement: an agent holds it once.
+    statement_hash = models.BinaryField(max_length=32)
+    #: The agent's certainty, and the belief's resistance to evidence; 0 to 1.
+    confidence = models.FloatField()
+    stability = models.FloatField()
+    status = models.CharField(
+        max_length=10, choices=[(s.value, s.value) for s in Standing], default=Standing.HELD
+    )
+    #: The origin: `template:NAME`, `operator`.
+    source = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+    #: The time of the last test against evidence (seed 003, 3.5).
+    tested_at = models.DateTimeField(null=True)
+
+    class Meta(TenantModel.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "agent", "statement_hash"], name="selves_belief_once"),
+            models.CheckConstraint(
+                condition=share("confidence"),
+                name="selves_belief_confidence",
+            ),
+            models.CheckConstraint(condition=share("stability"), name="selves_belief_stability"),
+        ]
+
+    def __str__(self) -> str:
+        return self.statement[:80]
+
+
+class BeliefEvidence(TenantModel):
+    """A memory that supports or contradicts a belief."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    belief = TenantForeignKey(Belief, related_name="evidence")
+    memory = TenantForeignKey(Memory, related_name="+")
+    #: Whether the memory supports the belief.
+    supports = models.BooleanField()
+    #: The strength of the evidence, 0 to 1.
+    strength = models.FloatField(default=1.0)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantModel.Meta):
+        verbose_name = "evidence"
+        verbose_name_plural = "evidence"
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "belief", "memory"], name="selves_evidence_once"),
+            models.CheckConstraint(
+                condition=share("strength"),
+                name="selves_evidence_strength",
+            ),
+        ]
+        indexes = [models.Index(fields=["tenant", "memory"], name="selves_evidence_by_memory")]
+
+    def __str__(self) -> str:
+        return f"{'for' if self.supports else 'against'} {self.belief_id}"

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
+
+from django.db.models import QuerySet
 
 from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, note_change
-from apps.selves.services.pace import keep_pace
+from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, record_self_change, require_pace
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail
 from arbor.memory.trust import Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.selves.evidence import limited, standing
+from arbor.selves.evidence import limited, status_at
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
-from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, NewAspect, NewBelief, Standing
 
 #: Importance and trust of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
@@ -41,7 +43,7 @@ _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
 )
 
 
-def take_effect(proposal: Proposal, *, actor: str, now: datetime) -> str:
+def apply_proposal(proposal: Proposal, *, actor: str, now: datetime) -> str:
     """Apply an accepted proposal in the open transaction; return the change in a few words.
 
     Raises LimitReached where the agent changes too fast, NotFound for a belief that is gone, Invalid for a change that
@@ -74,28 +76,20 @@ def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
 
 
 def _become(proposal: Proposal, actor: str, now: datetime) -> str:
-    hashed = content_hash(proposal.content)
-    held = IdentityAspect.objects.filter(agent_id=proposal.agent_id, content_hash=hashed)
-    try:
-        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
-        aspect = add_aspect(
-            agent_id=proposal.agent_id,
-            aspect=NewAspect(
-                content=proposal.content,
-                kind=AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT)),
-                source=f"proposal:{proposal.id}",
-            ),
-            actor=actor,
-            proposal_id=proposal.id,
+    def add() -> str:
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=ASPECT, now=now)
+        aspect = NewAspect(
+            content=proposal.content,
+            kind=AspectKind(proposal.change.get("aspect", AspectKind.SELF_CONCEPT)),
+            source=f"proposal:{proposal.id}",
         )
-    except AlreadyExists:
-        return KNOWN
-    except LimitReached:
-        # A repetition changes nothing, so no limit of changes applies.
-        if held.exclude(status=Standing.DROPPED).exists():
-            return KNOWN
-        raise
-    return f"an aspect, {aspect.id}"
+        added = add_aspect(agent_id=proposal.agent_id, aspect=aspect, actor=actor, proposal_id=proposal.id)
+        return f"an aspect, {added.id}"
+
+    aspects = IdentityAspect.objects.filter(
+        agent_id=proposal.agent_id, content_hash=content_hash(proposal.content)
+    )
+    return _unless_known(add, aspects.exclude(status=Standing.DROPPED))
 
 
 def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
@@ -107,15 +101,13 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     if held is None or held.status == Standing.DROPPED:
         raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
     confidence = limited(held.confidence, float(proposal.change["confidence"]))
-    status = standing(Standing(held.status), confidence)
+    status = status_at(Standing(held.status), confidence)
     if (confidence, status) != (held.confidence, held.status):
-        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
     revised = revise_belief(
         belief_id=held.id,
+        revision=BeliefRevision(confidence=confidence, status=status, reason=proposal.content),
         actor=actor,
-        confidence=confidence,
-        status=status,
-        reason=proposal.content,
         tested_at=now,
         proposal_id=proposal.id,
     )
@@ -123,28 +115,31 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
 
 
 def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
-    hashed = content_hash(proposal.content)
-    held = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=hashed)
-    try:
-        keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
-        belief = add_belief(
-            agent_id=proposal.agent_id,
-            belief=NewBelief(
-                statement=proposal.content,
-                category=BeliefCategory(proposal.change.get("category", BeliefCategory.WORLD)),
-                confidence=min(1.0, proposal.confidence + ACCEPTED_ADDS),
-                source=f"proposal:{proposal.id}",
-            ),
-            actor=actor,
-            proposal_id=proposal.id,
+    def add() -> str:
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, now=now)
+        belief = NewBelief(
+            statement=proposal.content,
+            category=BeliefCategory(proposal.change.get("category", BeliefCategory.WORLD)),
+            confidence=min(1.0, proposal.confidence + ACCEPTED_ADDS),
+            source=f"proposal:{proposal.id}",
         )
+        added = add_belief(agent_id=proposal.agent_id, belief=belief, actor=actor, proposal_id=proposal.id)
+        return f"a belief, {added.id}"
+
+    beliefs = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=content_hash(proposal.content))
+    return _unless_known(add, beliefs.exclude(status=Standing.DROPPED))
+
+
+def _unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:
+    """Add a part of the self; a repetition changes nothing, so no limit of changes applies to it."""
+    try:
+        return add()
     except AlreadyExists:
         return KNOWN
     except LimitReached:
-        if held.exclude(status=Standing.DROPPED).exists():
+        if known.exists():
             return KNOWN
         raise
-    return f"a belief, {belief.id}"
 
 
 def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
@@ -155,11 +150,11 @@ def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
     row = held or Preference(tenant_id=current_tenant(), agent_id=proposal.agent_id, key=key)
     if held is not None and held.value == value:
         return KNOWN
-    keep_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=row.id, now=now)
+    require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=row.id, now=now)
     before = {"key": key, "value": held.value} if held else {}
     row.value, row.source = value, f"proposal:{proposal.id}"
     row.save()
-    note_change(
+    record_self_change(
         agent_id=proposal.agent_id,
         what=PREFERENCE,
         target_id=row.id,

@@ -1,45 +1,26 @@
-"""Compute the alignment of memories with beliefs from their relations, and update the trust of facts by it."""
+"""Compute the alignment of memories with beliefs, and their resonance with the identity, from their relations.
+
+The trust of facts follows their alignment.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 from uuid import UUID
 
-from apps.memories.models import Memory
+from apps.memories.models import Edge, Memory
 from apps.memories.services.store.term_counts import lock_minds
-from apps.tenants.statements import fetch
+from apps.selves.models import Belief, IdentityAspect
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryType
-from arbor.selves.alignment import SIGNS, Influence, alignment
+from arbor.selves.alignment import SIGNS, Bearing, Influence, alignment, resonance
+from arbor.selves.values import Standing
 
-# A relation counts from either end: a contradiction is symmetric.
-_INFLUENCES = """
-SELECT e.memory_id, e.relation, e.weight, b.confidence FROM (
-    SELECT source_id AS memory_id, target_id AS belief_id, relation, weight FROM memories_edge
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND source_id = ANY (%(memories)s)
-        AND source_kind = 'memory' AND target_kind = 'belief' AND relation = ANY (%(relations)s)
-    UNION ALL
-    SELECT target_id, source_id, relation, weight FROM memories_edge
-    WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND target_id = ANY (%(memories)s)
-        AND target_kind = 'memory' AND source_kind = 'belief' AND relation = ANY (%(relations)s)
-) e
-JOIN selves_belief b ON b.tenant_id = %(tenant)s AND b.id = e.belief_id
-    AND b.agent_id = %(agent)s AND b.status = 'held'
-"""
-
-
-_TIED = """
-SELECT source_id FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-    AND target_id = %(belief)s AND source_kind = 'memory'
-UNION
-SELECT target_id FROM memories_edge WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s
-    AND source_id = %(belief)s AND target_kind = 'memory'
-LIMIT %(most)s
-"""
 #: The most facts whose trust one change of a belief updates.
 MOST_RETRUSTED = 1_000
 
@@ -47,23 +28,26 @@ MOST_RETRUSTED = 1_000
 def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, float]:
     """Return each memory's alignment with beliefs, -1 to 1; memories without such relations are left out.
 
-    One statement, in the tenant's transaction.
+    Two queries.
     """
     if not memory_ids:
         return {}
-    found: dict[UUID, list[Influence]] = defaultdict(list)
-    rows = fetch(
-        _INFLUENCES,
-        agent=agent_id,
-        memories=list(memory_ids),
-        relations=[relation.value for relation in SIGNS],
+    related = [
+        found for found in _relations(agent_id, memory_ids, GraphNodeKind.BELIEF) if found.relation in SIGNS
+    ]
+    confidences = dict(
+        Belief.objects.filter(
+            agent_id=agent_id, id__in={relation.end_id for relation in related}, status=Standing.HELD
+        ).values_list("id", "confidence")
     )
-    for memory_id, relation, weight, confidence in rows:
-        found[memory_id].append(Influence(Relation(relation), weight, confidence))
-    return {memory_id: alignment(influences) for memory_id, influences in found.items()}
+    influences: dict[UUID, list[Influence]] = defaultdict(list)
+    for memory_id, belief_id, relation, weight in related:
+        if belief_id in confidences:
+            influences[memory_id].append(Influence(Relation(relation), weight, confidences[belief_id]))
+    return {memory_id: alignment(found) for memory_id, found in influences.items()}
 
 
-def colour(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
+def update_fact_trust(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
     """Update the trust of facts by the agent's present beliefs; return how many changed.
 
     In the open transaction, by an act of a person or the agent, never by maintenance.
@@ -93,12 +77,81 @@ def update_trust_of_ends(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
     """
     if all(end.kind is not GraphNodeKind.BELIEF for end in ends):
         return 0
-    return colour(agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is GraphNodeKind.MEMORY])
+    return update_fact_trust(
+        agent_id=agent_id, memory_ids=[end.id for end in ends if end.kind is GraphNodeKind.MEMORY]
+    )
 
 
 def update_related_trust(*, agent_id: UUID, belief_id: UUID) -> int:
     """Update the trust of the facts related to a belief by its present status; return how many changed."""
     # Lock first: relations committed before are read here, and later ones see the belief's new status.
     lock_minds([agent_id])
-    tied = fetch(_TIED, agent=agent_id, belief=belief_id, most=MOST_RETRUSTED)
-    return colour(agent_id=agent_id, memory_ids=[memory_id for (memory_id,) in tied])
+    relations = Edge.objects.filter(agent_id=agent_id)
+    outward = relations.filter(target_id=belief_id, source_kind=GraphNodeKind.MEMORY).values_list(
+        "source_id", flat=True
+    )
+    inward = relations.filter(source_id=belief_id, target_kind=GraphNodeKind.MEMORY).values_list(
+        "target_id", flat=True
+    )
+    return update_fact_trust(agent_id=agent_id, memory_ids=list(outward.union(inward)[:MOST_RETRUSTED]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResonantAspect:
+    """An aspect related to a memory, and its share of the memory's resonance, -1 to 1."""
+
+    aspect_id: UUID
+    content: str
+    relation: Relation
+    share: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class IdentityResonance:
+    """A memory's resonance with an identity, -1 to 1, and its aspects, the strongest first."""
+
+    score: float
+    aspects: tuple[ResonantAspect, ...]
+
+
+def resonance_of(*, agent_id: UUID, memory_id: UUID) -> IdentityResonance:
+    """Compute a memory's resonance with its agent's aspects. Two queries.
+
+    Empty for a memory without such relations, or of another agent.
+    """
+    related = _relations(agent_id, [memory_id].ASPECT)
+    aspects = IdentityAspect.objects.filter(agent_id=agent_id, status=Standing.HELD).in_bulk(
+        [relation.end_id for relation in related]
+    )
+    found = [(relation, aspects[relation.end_id]) for relation in related if relation.end_id in aspects]
+    found.sort(key=lambda pair: (-pair[0].weight * pair[1].stability, pair[1].id, pair[0].relation))
+    bearings = [
+        Bearing(Relation(relation.relation), relation.weight, aspect.stability) for relation, aspect in found
+    ]
+    return IdentityResonance(
+        score=resonance(bearings),
+        aspects=tuple(
+            ResonantAspect(
+                aspect_id=aspect.id, content=aspect.content, relation=bearing.relation, share=bearing.share
+            )
+            for (_, aspect), bearing in zip(found, bearings, strict=True)
+        ),
+    )
+
+
+class _Related(NamedTuple):
+    memory_id: UUID
+    end_id: UUID
+    relation: str
+    weight: float
+
+
+def _relations(agent_id: UUID, memory_ids: Sequence[UUID], kind: GraphNodeKind) -> list[_Related]:
+    """Read the relations of memories with beliefs or aspects; a relation counts from either end. One query."""
+    relations = Edge.objects.filter(agent_id=agent_id)
+    outward = relations.filter(source_id__in=memory_ids, source_kind=GraphNodeKind.MEMORY, target_kind=kind)
+    inward = relations.filter(target_id__in=memory_ids, target_kind=GraphNodeKind.MEMORY, source_kind=kind)
+    rows = outward.values_list("source_id", "target_id", "relation", "weight").union(
+        inward.values_list("target_id", "source_id", "relation", "weight"), all=True
+    )
+    return [_Related(*row) for row in rows]

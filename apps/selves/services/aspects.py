@@ -7,11 +7,11 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.models import Agent
+from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import IdentityAspect
-from apps.selves.services.changes import ASPECT, note_change
+from apps.selves.services.changes import ASPECT, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -27,8 +27,7 @@ def add_aspect(
     Raises NotFound for the agent, AlreadyExists for an aspect that it has, LimitReached.
     """
     # The agent's row is the lock: two concurrent additions would both find nothing.
-    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    lock_agent_row(agent_id)
     hashed = content_hash(aspect.content)
     found: IdentityAspect | None = IdentityAspect.objects.filter(
         agent_id=agent_id, content_hash=hashed
@@ -39,12 +38,12 @@ def add_aspect(
     if count >= MAX_ASPECTS:
         raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
     row = found or IdentityAspect(tenant_id=current_tenant(), agent_id=agent_id, content_hash=hashed)
-    before = _as_it_stands(found) if found else {}
+    before = _values_of(found) if found else {}
     row.kind, row.content, row.status = aspect.kind, aspect.content, Standing.HELD
     row.stability, row.source = aspect.stability, aspect.source
     row.save()
-    _note(row, before, actor, proposal_id)
-    _put_on_record(row, actor, f"made it a part of the agent: {row.content}", {"again": found is not None})
+    _record_change(row, before, actor, proposal_id)
+    _audit(row, actor, f"made it a part of the agent: {row.content}", {"again": found is not None})
     return row
 
 
@@ -67,21 +66,13 @@ def revise_aspect(
     if aspect is None:
         raise NotFound(f"there is no aspect {aspect_id} in this tenant")
     wanted: dict[str, Any] = {"stability": stability, "status": status}
-    changes = {
-        name: {"from": getattr(aspect, name), "to": value}
-        for name, value in wanted.items()
-        if value is not None and value != getattr(aspect, name)
-    }
-    before = _as_it_stands(aspect)
-    for name, change in changes.items():
-        setattr(aspect, name, change["to"])
+    before = _values_of(aspect)
+    changes = set_values(aspect, wanted)
     if changes:
         aspect.save()
-        _note(aspect, before, actor)
+        _record_change(aspect, before, actor)
         verb = "dropped" if status is Standing.DROPPED else "revised"
-        _put_on_record(
-            aspect, actor, f"{verb} the aspect: {aspect.content}", {"changes": changes, "reason": reason}
-        )
+        _audit(aspect, actor, f"{verb} the aspect: {aspect.content}", {"changes": changes, "reason": reason})
     return aspect
 
 
@@ -90,7 +81,7 @@ def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAsp
     return revise_aspect(aspect_id=aspect_id, actor=actor, status=Standing.DROPPED, reason=reason)
 
 
-def _as_it_stands(aspect: IdentityAspect) -> dict[str, Any]:
+def _values_of(aspect: IdentityAspect) -> dict[str, Any]:
     return {
         "kind": str(aspect.kind),
         "content": aspect.content,
@@ -99,21 +90,21 @@ def _as_it_stands(aspect: IdentityAspect) -> dict[str, Any]:
     }
 
 
-def _note(
+def _record_change(
     aspect: IdentityAspect, before: dict[str, Any], actor: str, proposal_id: UUID | None = None
 ) -> None:
-    note_change(
+    record_self_change(
         agent_id=aspect.agent_id,
         what=ASPECT,
         target_id=aspect.id,
         before=before,
-        after=_as_it_stands(aspect),
+        after=_values_of(aspect),
         decided_by=actor,
         proposal_id=proposal_id,
     )
 
 
-def _put_on_record(aspect: IdentityAspect, actor: str, message: str, detail: dict[str, Any]) -> None:
+def _audit(aspect: IdentityAspect, actor: str, message: str, detail: dict[str, Any]) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -8,16 +8,16 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.models import Agent
+from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Belief
 from apps.selves.services.alignment import update_related_trust
-from apps.selves.services.changes import BELIEF, note_change
+from apps.selves.services.changes import BELIEF, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
-from arbor.selves.values import MAX_BELIEFS, NewBelief, Standing, check_share
+from arbor.selves.values import MAX_BELIEFS, BeliefRevision, NewBelief, Standing, check_share
 
 
 @transaction.atomic
@@ -27,8 +27,7 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     Raises NotFound for the agent, AlreadyExists where it believes that already, LimitReached.
     """
     # The agent's row is the lock: two concurrent additions would both find nothing.
-    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    lock_agent_row(agent_id)
     hashed = content_hash(belief.statement)
     found: Belief | None = Belief.objects.filter(agent_id=agent_id, statement_hash=hashed).first()
     if found is not None and found.status != Standing.DROPPED:
@@ -37,14 +36,14 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     if count >= MAX_BELIEFS:
         raise LimitReached(f"an agent holds at most {MAX_BELIEFS} beliefs; drop one first")
     row = found or Belief(tenant_id=current_tenant(), agent_id=agent_id, statement_hash=hashed)
-    before = _as_it_stands(found) if found else {}
+    before = _values_of(found) if found else {}
     row.category, row.statement, row.status = belief.category, belief.statement, Standing.HELD
     row.confidence, row.stability, row.source = belief.confidence, belief.stability, belief.source
     row.save()
     if found is not None:
         update_related_trust(agent_id=agent_id, belief_id=row.id)
-    _note(row, before, actor, proposal_id)
-    _put_on_record(row, actor, f"let the agent believe: {row.statement}", {"again": found is not None})
+    _record_change(row, before, actor, proposal_id)
+    _audit(row, actor, f"let the agent believe: {row.statement}", {"again": found is not None})
     return row
 
 
@@ -52,42 +51,40 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
 def revise_belief(
     *,
     belief_id: UUID,
+    revision: BeliefRevision,
     actor: str,
-    confidence: float | None = None,
-    stability: float | None = None,
-    status: Standing | None = None,
-    reason: str = "",
     tested_at: datetime | None = None,
     proposal_id: UUID | None = None,
 ) -> Belief:
-    """Change a belief's confidence, stability or status; None leaves a value unchanged.
+    """Revise a belief.
 
     `tested_at` is the time of the test against evidence. Raises NotFound, Invalid for a number that is not from 0 to 1.
     """
-    wanted: dict[str, Any] = {"confidence": confidence, "stability": stability, "status": status}
+    wanted: dict[str, Any] = {
+        "confidence": revision.confidence,
+        "stability": revision.stability,
+        "status": revision.status,
+    }
     for name in ("confidence", "stability"):
         if wanted[name] is not None:
             check_share(name, wanted[name])
     belief: Belief | None = Belief.objects.select_for_update().filter(id=belief_id).first()
     if belief is None:
         raise NotFound(f"there is no belief {belief_id} in this tenant")
-    changes = {
-        name: {"from": getattr(belief, name), "to": value}
-        for name, value in wanted.items()
-        if value is not None and value != getattr(belief, name)
-    }
-    before = _as_it_stands(belief)
-    for name, change in changes.items():
-        setattr(belief, name, change["to"])
+    before = _values_of(belief)
+    changes = set_values(belief, wanted)
     belief.tested_at = tested_at or belief.tested_at
     if changes or tested_at:
         belief.save()
     if changes:
         update_related_trust(agent_id=belief.agent_id, belief_id=belief.id)
-        _note(belief, before, actor, proposal_id)
-        verb = "dropped" if status is Standing.DROPPED else "revised"
-        _put_on_record(
-            belief, actor, f"{verb} the belief: {belief.statement}", {"changes": changes, "reason": reason}
+        _record_change(belief, before, actor, proposal_id)
+        verb = "dropped" if revision.status is Standing.DROPPED else "revised"
+        _audit(
+            belief,
+            actor,
+            f"{verb} the belief: {belief.statement}",
+            {"changes": changes, "reason": revision.reason},
         )
     return belief
 
@@ -100,16 +97,17 @@ def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> B
         raise NotFound(f"there is no belief {belief_id} in this tenant")
     belief.tested_at = now
     belief.save(update_fields=["tested_at"])
-    _put_on_record(belief, actor, f"kept the belief: {belief.statement}", {"reason": reason})
+    _audit(belief, actor, f"kept the belief: {belief.statement}", {"reason": reason})
     return belief
 
 
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
     """Drop a belief; its row stays for the record. Raises NotFound."""
-    return revise_belief(belief_id=belief_id, actor=actor, status=Standing.DROPPED, reason=reason)
+    revision = BeliefRevision(status=Standing.DROPPED, reason=reason)
+    return revise_belief(belief_id=belief_id, revision=revision, actor=actor)
 
 
-def _as_it_stands(belief: Belief) -> dict[str, Any]:
+def _values_of(belief: Belief) -> dict[str, Any]:
     return {
         "statement": belief.statement,
         "category": belief.category,
@@ -119,19 +117,19 @@ def _as_it_stands(belief: Belief) -> dict[str, Any]:
     }
 
 
-def _note(belief: Belief, before: dict[str, Any], actor: str, proposal_id: UUID | None) -> None:
-    note_change(
+def _record_change(belief: Belief, before: dict[str, Any], actor: str, proposal_id: UUID | None) -> None:
+    record_self_change(
         agent_id=belief.agent_id,
         what=BELIEF,
         target_id=belief.id,
         before=before,
-        after=_as_it_stands(belief),
+        after=_values_of(belief),
         decided_by=actor,
         proposal_id=proposal_id,
     )
 
 
-def _put_on_record(belief: Belief, actor: str, message: str, detail: dict[str, Any]) -> None:
+def _audit(belief: Belief, actor: str, message: str, detail: dict[str, Any]) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import structlog
 from django.db import transaction
 
-from apps.agents.models import Agent
+from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.memories.services.embedding.embedding import embed_texts
+from apps.memories.services.embedding.embedding import embed_query, embed_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
-from arbor.selves.boundaries import MAX_BOUNDARIES, NewBoundary
-from arbor.selves.boundary_check import BoundaryRule, Crossing, check, in_force
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES, MAX_BOUNDARIES, BoundaryRule, NewBoundary
+from arbor.selves.boundary_check import BoundaryMatch, Vector, check, in_force
+
+log = structlog.get_logger(__name__)
 
 #: Fields of a row as `arbor.selves.boundary_check.in_force` reads them.
 _FIELDS = (
@@ -56,7 +58,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     if row is None and default is None:
         raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
     if default is None and row is not None:
-        _put_on_record(row, actor, f"took away the boundary {name}")
+        _audit(row, actor, f"took away the boundary {name}")
         row.delete()
         return "removed"
     if row is None and default is not None:
@@ -75,7 +77,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     assert row is not None
     row.enabled, row.source = False, actor
     row.save()
-    _put_on_record(row, actor, f"switched off the boundary {name}")
+    _audit(row, actor, f"switched off the boundary {name}")
     return "switched off"
 
 
@@ -85,7 +87,7 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"nothing stands instead of a boundary {name!r} that every agent has")
-    _put_on_record(row, actor, f"restored the boundary {name}")
+    _audit(row, actor, f"restored the boundary {name}")
     row.delete()
 
 
@@ -94,16 +96,21 @@ def boundaries_of(agent_id: UUID) -> tuple[BoundaryRule, ...]:
     return in_force(DEFAULT_BOUNDARIES, _rows(agent_id))
 
 
-def boundary_matches_of(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[Crossing]:
-    """Return the matches of a text with an agent's boundaries, outside any transaction."""
+def match_boundaries(*, tenant_id: UUID, agent_id: UUID, text: str) -> list[BoundaryMatch]:
+    """Return the matches of a text with an agent's boundaries, the most important first. Outside any transaction.
+
+    Without an embedder that answers, by words alone.
+    """
     with tenant_transaction(tenant_id):
         boundaries, model = boundaries_of(agent_id), model_of(agent_id)
-    texts = [*dict.fromkeys([text, *(example for boundary in boundaries for example in boundary.examples)])]
+    texts = [text, *(example for boundary in boundaries for example in boundary.examples)]
+    vectors: dict[str, Vector] = {}
     try:
-        rows = embed_texts(tenant_id=tenant_id, texts=texts, model=model).tolist()
-    except EmbeddingFailed:
-        rows = []
-    return check([text], boundaries, dict(zip(texts, rows, strict=False)))
+        found = embed_query(tenant_id=tenant_id, texts=texts, model=model)
+        vectors = dict(zip(texts, found.tolist(), strict=True))
+    except EmbeddingFailed as error:
+        log.warning("boundaries_by_words_alone", agent_id=str(agent_id), error=str(error))
+    return check([text], boundaries, vectors)
 
 
 def _rows(agent_id: UUID) -> list[dict[str, Any]]:
@@ -124,8 +131,7 @@ def _vectors(tenant_id: UUID, agent_id: UUID, examples: list[str]) -> dict[str, 
 
 def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor: str) -> Boundary:
     # The agent's row is the lock: two concurrent additions would both find nothing.
-    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    lock_agent_row(agent_id)
     own = {row.name: row for row in Boundary.objects.filter(agent_id=agent_id)}
     if boundary.name not in own and len(own) >= MAX_BOUNDARIES:
         raise LimitReached(f"an agent has at most {MAX_BOUNDARIES} boundaries of its own; remove one first")
@@ -137,11 +143,11 @@ def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor
     row.flexibility, row.importance = boundary.flexibility, boundary.importance
     row.enabled, row.source = True, boundary.source or actor
     row.save()
-    _put_on_record(row, actor, f"gave the agent the boundary {row.name} ({row.response})")
+    _audit(row, actor, f"gave the agent the boundary {row.name} ({row.response})")
     return row
 
 
-def _put_on_record(row: Boundary, actor: str, message: str) -> None:
+def _audit(row: Boundary, actor: str, message: str) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -1,21 +1,27 @@
-"""Write the self history."""
+"""Write the self history, and limit how fast an agent changes its self; people are not limited."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Model
+
 from apps.selves.models import SelfChange
 from apps.tenants.scope import current_tenant
+from arbor.selves.proposals import check_pace
 
 #: The kinds of changed parts (`SelfChange.what`).
 BELIEF = "belief"
 ASPECT = "aspect"
 PREFERENCE = "preference"
+#: The prefix of an agent's own decisions, the only ones that are limited.
+HEARTBEAT = "heartbeat:"
 
 
-def note_change(
+def record_self_change(
     *,
     agent_id: UUID,
     what: str,
@@ -36,3 +42,37 @@ def note_change(
         proposal_id=proposal_id,
         decided_by=decided_by,
     )
+
+
+def require_pace(
+    *, agent_id: UUID, decided_by: str, what: str, target_id: UUID | None = None, now: datetime
+) -> None:
+    """Raise LimitReached for an agent's own change of its self that is too soon. One statement.
+
+    The identity rests as a whole after a change; a belief or a preference, `target_id`, by itself.
+    """
+    if not decided_by.startswith(HEARTBEAT):
+        return
+    made = list(
+        SelfChange.objects.filter(
+            agent_id=agent_id, decided_by__startswith=HEARTBEAT, at__gt=now - timedelta(days=1)
+        ).values_list("what", "target_id", "at")
+    )
+    same = [
+        at
+        for kind, target, at in made
+        if kind == what and (what == ASPECT or (target_id is not None and target == target_id))
+    ]
+    check_pace([at for _, _, at in made], same, now)
+
+
+def set_values(row: Model, wanted: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Set the values of a row that differ, None leaves a value unchanged; return {name: {"from": …, "to": …}}."""
+    changes = {
+        name: {"from": getattr(row, name), "to": value}
+        for name, value in wanted.items()
+        if value is not None and value != getattr(row, name)
+    }
+    for name, change in changes.items():
+        setattr(row, name, change["to"])
+    return changes

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from apps.tenants.statements import fetch
+from apps.agents.models import AgentState
+from apps.selves.models import IdentityAspect
 from arbor.errors import NotFound
 from arbor.heartbeat.self_views import DriveView, MoodView
 from arbor.selves.drives import Drive, in_touch, next_urgent_at, read_drives
-from arbor.selves.emotions import baseline_of, in_words, read_mood
-
-_STATE = """
-SELECT s.beats, s.last_user_contact_at, s.drives::json, s.mood::json, (
-    SELECT string_agg(content, ' ') FROM selves_identityaspect i WHERE i.tenant_id = s.tenant_id
-        AND i.agent_id = s.agent_id AND i.status = 'held' AND i.kind = 'emotional_baseline'
-)
-FROM agents_agentstate s WHERE s.tenant_id = %(tenant)s AND s.agent_id = %(agent)s
-"""
+from arbor.selves.emotions import Mood, baseline_of, in_words, read_mood
+from arbor.selves.values import AspectKind, Standing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,20 +33,27 @@ class InnerState:
 
 
 def read_inner_state(*, agent_id: UUID, now: datetime) -> InnerState:
-    """Read the inner state of an agent of the current tenant. One statement. Raises NotFound."""
-    rows = fetch(_STATE, agent=agent_id)
-    if not rows:
+    """Read the inner state of an agent of the current tenant. Two queries. Raises NotFound."""
+    state: AgentState | None = AgentState.objects.filter(agent_id=agent_id).first()
+    if state is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    ((beats, contact, stored, felt, tone),) = rows
-    drives = in_touch(read_drives(stored, now), contact)
+    drives = in_touch(read_drives(state.drives, now), state.last_user_contact_at)
     urgent = drives.urgent(now)
-    mood = read_mood(felt, baseline=baseline_of([tone or ""]), now=now)
+    mood = mood_of(agent_id, state.mood, now)
     following = next_urgent_at(drives, now)
     return InnerState(
-        beats=beats,
+        beats=state.beats,
         drives=[
             DriveView(name=drive, level=drives.level(drive, now), urgent=drive in urgent) for drive in Drive
         ],
         mood=MoodView(valence=mood.valence, arousal=mood.arousal),
         next_urgent_at=following[0] if following else None,
     )
+
+
+def mood_of(agent_id: UUID, stored: Mapping[str, Any] | None, now: datetime) -> Mood:
+    """Return an agent's mood now. One query, for the baseline."""
+    tones = IdentityAspect.objects.filter(
+        agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE, status=Standing.HELD
+    )
+    return read_mood(stored, baseline=baseline_of(tones.values_list("content", flat=True)), now=now)

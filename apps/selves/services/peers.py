@@ -25,32 +25,32 @@ MOST_INTERESTS = 10
 INTEREST_LENGTH = 100
 
 
-def note_meetings(
+def record_meetings(
     *,
     agent_id: UUID,
     tick: int,
     now: datetime,
     meetings: Sequence[Meeting],
-    told: Sequence[PeerNote] = (),
+    others: Sequence[PeerNote] = (),
     talked_with: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
 ) -> list[tuple[PeerNote, str]]:
     """Update the agent's models of its peers; without meetings or notes, no statement.
 
     A meeting counts as an interaction when the agent reports its outcome, and as a success when it went well. A message
-    alone makes its sender known. `told` are notes about peers who did not write: they count for known peers,
+    alone makes its sender known. `others` are notes about peers who did not write: they count for known peers,
     or partners of conversations (`talked_with` returns those among names, casefolded). The rest is returned with the reason why it
     does not count. Names are the same whatever their case, and of several notes about one the first counts. Two
     statements, and one for each who was met; two more where somebody is new.
     """
-    if not meetings and not told:
+    if not meetings and not others:
         return []
-    known = _known(agent_id, meetings, told)
+    known = _known(agent_id, meetings, others)
     here = {*known, *(key for meeting in meetings for key in _keys(meeting))}
-    unmet = [note.peer.strip() for note in told if note.peer.strip().casefold() not in here]
+    unmet = [note.peer.strip() for note in others if note.peer.strip().casefold() not in here]
     talked = set(talked_with(unmet)) if unmet else set()
     refused = []
     met = list(meetings)
-    for note in told:
+    for note in others:
         name = note.peer.strip()
         if name.casefold() in here or name.casefold() in talked:
             met.append(Meeting(name=name, peer_id="", note=note))
@@ -79,10 +79,10 @@ def _keys(meeting: Meeting) -> list[str]:
     return [key.casefold() for key in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if key]
 
 
-def _known(agent_id: UUID, meetings: Sequence[Meeting], told: Sequence[PeerNote]) -> dict[str, PeerModel]:
+def _known(agent_id: UUID, meetings: Sequence[Meeting], others: Sequence[PeerNote]) -> dict[str, PeerModel]:
     """Return the models of named peers by name and by agent id, casefolded."""
     names = {meeting.name[:NAME_LENGTH].casefold() for meeting in meetings} | {
-        note.peer.strip().casefold() for note in told
+        note.peer.strip().casefold() for note in others
     }
     ids = {found for text in (*names, *(meeting.peer_id for meeting in meetings)) if (found := _uuid(text))}
     rows = (

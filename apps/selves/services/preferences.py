@@ -6,13 +6,13 @@ from uuid import UUID
 
 from django.db import transaction
 
-from apps.agents.models import Agent
+from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Preference
 from apps.tenants.scope import current_tenant
 from arbor.errors import LimitReached, NotFound
-from arbor.selves.preferences import MAX_PREFERENCES, check_preference
+from arbor.selves.values import MAX_PREFERENCES, check_preference
 
 
 @transaction.atomic
@@ -25,8 +25,7 @@ def set_preference(
     """
     key, value = check_preference(key, value)
     # The agent's row is the lock: two concurrent additions would both find room for the last one.
-    if not Agent.objects.select_for_update(no_key=True).filter(id=agent_id).values_list("id"):
-        raise NotFound(f"there is no agent {agent_id} in this tenant")
+    lock_agent_row(agent_id)
     row: Preference | None = Preference.objects.filter(agent_id=agent_id, key=key).first()
     if row is None and Preference.objects.filter(agent_id=agent_id).count() >= MAX_PREFERENCES:
         raise LimitReached(f"an agent has at most {MAX_PREFERENCES} preferences; remove one first")
@@ -35,7 +34,7 @@ def set_preference(
     row.value, row.source = value, source
     row.save()
     if before != value:
-        _put_on_record(row, actor, f"let it prefer {key}: {value}", before)
+        _audit(row, actor, f"let it prefer {key}: {value}", before)
     return row
 
 
@@ -47,12 +46,12 @@ def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
     )
     if row is None:
         raise NotFound(f"the agent has no preference {key!r}")
-    _put_on_record(row, actor, f"took its preference {row.key} away", row.value)
+    _audit(row, actor, f"took its preference {row.key} away", row.value)
     row.delete()
     return row
 
 
-def _put_on_record(row: Preference, actor: str, message: str, before: str | None) -> None:
+def _audit(row: Preference, actor: str, message: str, before: str | None) -> None:
     record(
         action=AuditAction.OPERATOR_ACT,
         actor=actor,

@@ -14,15 +14,14 @@ from django.db import transaction
 
 from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
-from apps.selves.services.acceptance import take_effect
-from apps.selves.services.changes import BELIEF
-from apps.selves.services.looking import belief_of
-from apps.selves.services.pace import keep_pace
+from apps.selves.services.acceptance import apply_proposal
+from apps.selves.services.changes import BELIEF, require_pace
+from apps.selves.services.queries import LOCK_AGENT_TO_PROPOSE, PENDING_PROPOSALS, PROPOSAL_COLUMNS
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
 from arbor.errors import Invalid, NotFound
 from arbor.ids import uuid7
-from arbor.selves.evidence import check_step, standing
+from arbor.selves.evidence import check_step, status_at
 from arbor.selves.proposals import (
     MAX_DEFERRALS,
     PENDING_FOR,
@@ -33,38 +32,11 @@ from arbor.selves.proposals import (
     to_expire,
     transition,
 )
-from arbor.selves.values import Standing
-
-#: The columns of a proposal, in the order of _PENDING.
-_COLUMNS = (
-    "tenant_id",
-    "id",
-    "agent_id",
-    "kind",
-    "content",
-    "change",
-    "confidence",
-    "evidence",
-    "source",
-    "status",
-    "deferrals",
-    "reason",
-    "decided_by",
-    "created_at",
-    "decided_at",
-)
-# Agents propose in many of their heartbeats: by querysets and within a savepoint it takes five times as long.
-_LOCK_AGENT = "SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = %(agent)s FOR NO KEY UPDATE"
-_PENDING = """
-SELECT tenant_id, id, agent_id, kind, content, change::json, confidence, evidence::json, source, status, deferrals, reason,
-    decided_by, created_at, decided_at
-FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
-ORDER BY created_at DESC
-"""
+from arbor.selves.values import BeliefRevision, Standing
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proposed:
+class ProposalResult:
     """The result of proposing: new, already pending and evicted proposals."""
 
     made: tuple[Proposal, ...] = ()
@@ -72,18 +44,20 @@ class Proposed:
     expired: tuple[Proposal, ...] = ()
 
 
-def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
+def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResult:
     """Add proposals to an agent's queue; duplicates are dropped, and a full queue evicts its weakest.
 
     A proposal about a belief replaces the pending one about the same belief. In the open transaction, three
     statements, one more for each that expires or is replaced. Raises NotFound for the agent.
     """
     if not proposals:
-        return Proposed()
+        return ProposalResult()
     # The agent's row is the lock: two concurrent proposals would both find nothing.
-    if not fetch(_LOCK_AGENT, agent=agent_id):
+    if not fetch(LOCK_AGENT_TO_PROPOSE, agent=agent_id):
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    pending = [Proposal.from_db(APP, _COLUMNS, row) for row in fetch(_PENDING, agent=agent_id)]
+    pending = [
+        Proposal.from_db(APP, PROPOSAL_COLUMNS, row) for row in fetch(PENDING_PROPOSALS, agent=agent_id)
+    ]
     made, known, expired = [], [], []
     for new in proposals:
         about = _about_same_belief(new, pending)
@@ -113,7 +87,7 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> Proposed:
                 reason="the queue was full",
                 now=datetime.now(UTC),
             )
-    return Proposed(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
+    return ProposalResult(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
 
 
 @transaction.atomic
@@ -148,7 +122,7 @@ def accept(
     if proposal.status == ProposalStatus.ACCEPTED:
         return proposal
     transition(ProposalStatus(proposal.status), ProposalStatus.ACCEPTED)
-    effect = take_effect(proposal, actor=decided_by, now=now)
+    effect = apply_proposal(proposal, actor=decided_by, now=now)
     said = f"{reason.strip()} ({effect})" if reason.strip() else effect
     return _close(proposal, ProposalStatus.ACCEPTED, by=decided_by, reason=said, now=now)
 
@@ -201,10 +175,8 @@ def revise_belief(
     *,
     agent_id: UUID,
     belief_id: UUID,
+    revision: BeliefRevision,
     decided_by: str,
-    confidence: float | None = None,
-    status: Standing | None = None,
-    reason: str = "",
     now: datetime | None = None,
 ) -> Belief:
     """Revise a belief by the agent's own heartbeat: by one step at most, or doubt it or hold it again.
@@ -214,6 +186,7 @@ def revise_belief(
     another change within four hours, or too many in a day.
     """
     now = now or datetime.now(UTC)
+    confidence, status = revision.confidence, revision.status
     held: Belief | None = (
         Belief.objects.select_for_update()
         .filter(id=belief_id, agent_id=agent_id)
@@ -228,15 +201,13 @@ def revise_belief(
         raise Invalid("say how sure of the belief you are now, or whether it is held or questioned")
     if confidence is not None:
         check_step(held.confidence, confidence)
-        status = status or standing(Standing(held.status), confidence)
+        status = status or status_at(Standing(held.status), confidence)
     if confidence not in (None, held.confidence) or status not in (None, held.status):
-        keep_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
+        require_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
     return beliefs.revise_belief(
         belief_id=held.id,
+        revision=BeliefRevision(confidence=confidence, status=status, reason=revision.reason),
         actor=decided_by,
-        confidence=confidence,
-        status=status,
-        reason=reason,
         tested_at=now,
     )
 
@@ -293,3 +264,13 @@ def _close(proposal: Proposal, status: ProposalStatus, *, by: str, reason: str, 
     proposal.reason = reason
     proposal.save(update_fields=["status", "decided_by", "decided_at", "reason", "deferrals"])
     return proposal
+
+
+def belief_of(*, agent_id: UUID, belief_id: UUID) -> Belief:
+    """Return a belief that the agent has not dropped. One query. Raises NotFound."""
+    held: Belief | None = (
+        Belief.objects.filter(id=belief_id, agent_id=agent_id).exclude(status=Standing.DROPPED).first()
+    )
+    if held is None:
+        raise NotFound(f"there is no belief {belief_id} of this agent")
+    return held

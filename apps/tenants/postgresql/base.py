@@ -11,9 +11,15 @@ from psycopg import ClientCursor, OperationalError
 from psycopg.adapt import Loader
 from psycopg.pq import ExecStatus, TransactionStatus
 
-from apps.tenants.postgresql.blobs import Blobs, BlobsDumper, BlobsTextDumper
+from apps.tenants.postgresql.arrays import (
+    Blobs,
+    BlobsDumper,
+    BlobsTextDumper,
+    Reals,
+    RealsDumper,
+    RealsTextDumper,
+)
 from apps.tenants.postgresql.prepared import Statements
-from apps.tenants.postgresql.reals import Reals, RealsDumper, RealsTextDumper
 from apps.tenants.scope import APP, current_scope, scope_settings
 
 #: Statements that a connection keeps prepared. A beat has about fifty; of some there is one for each kind of integer.

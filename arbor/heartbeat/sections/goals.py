@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from arbor.clock import when
-from arbor.goals.feeling import in_a_word
 from arbor.goals.plans import PlanStatus
-from arbor.goals.values import GoalState
+from arbor.goals.values import GoalState, in_a_word
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.situation import Situation

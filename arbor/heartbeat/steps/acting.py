@@ -9,9 +9,8 @@ from uuid import UUID
 
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
-from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import GoalRow
-from arbor.goals.values import GoalSource, GoalState
+from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Service, Themes

@@ -21,7 +21,7 @@ from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import after_heartbeat, in_touch, read_drives
 from arbor.selves.emotions import Event, baseline_of, change_of, read_mood
-from arbor.selves.experiences import NewExperience, Outcome, lesson
+from arbor.selves.experiences import ExperienceOutcome, NewExperience, lesson
 from arbor.values import replace
 
 #: The name of the peer that represents users.
@@ -104,7 +104,11 @@ def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]
         if not result.cost:
             continue
         attempts, successes = before.learned.get(result.action, (0, 0))
-        outcome = Outcome(result.outcome) if result.outcome in Outcome else Outcome.UNKNOWN
+        outcome = (
+            ExperienceOutcome(result.outcome)
+            if result.outcome in ExperienceOutcome
+            else ExperienceOutcome.UNKNOWN
+        )
         what = about(deed.decision.params)
         taught = lesson(
             action=result.action,

@@ -13,9 +13,8 @@ from arbor.goals.commitments import require_active
 from arbor.goals.injection import Injected
 from arbor.goals.intents import NO_WORK, carries_out
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
-from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import GoalRow
-from arbor.goals.values import GoalState
+from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.reflex_choices import STAND_INS

@@ -26,10 +26,9 @@ from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.models.windows import window_of
 from arbor.pipeline.engine import NodeResult, Steps, Suspension
 from arbor.values import replace
-from arbor.web.answers import Answer, answer_request, appraise_request, read_answer, read_appraisal
-from arbor.web.calls import WEB_HANDLE, web_request
+from arbor.web.answers import InquiryAnswer, answer_request, appraise_request, read_answer, read_appraisal
 from arbor.web.lookup import Findings
-from arbor.web.plan import Depth
+from arbor.web.plan import WEB_HANDLE, Depth, web_request
 from arbor.web.ports import Page
 
 #: The depth of each inquiry.
@@ -52,7 +51,7 @@ class InquiryResult:
     """The answer of an inquiry and its review."""
 
     inquiry: Inquiry
-    answer: Answer
+    answer: InquiryAnswer
     #: The review in words.
     note: str = ""
     #: False if the review of a deep inquiry failed.
@@ -276,9 +275,9 @@ def _pages_of(inquiry: Inquiry) -> Any:
     return Findings.from_json(json.loads(read)).pages
 
 
-def _answer_in(inquiry: Inquiry, *, confidence: float) -> Answer:
+def _answer_in(inquiry: Inquiry, *, confidence: float) -> InquiryAnswer:
     written = inquiry.answer or {}
-    return Answer(
+    return InquiryAnswer(
         text=written["text"],
         confidence=confidence,
         sources=tuple(written["sources"]),

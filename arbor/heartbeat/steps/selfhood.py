@@ -14,8 +14,8 @@ from arbor.heartbeat.self_views import ProposalView
 from arbor.heartbeat.state import Beat
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
-from arbor.selves.preferences import check_preference
 from arbor.selves.proposals import LEAST_INSIGHT, MOST_EVIDENCE, NewProposal, ProposalKind
+from arbor.selves.values import check_preference
 
 #: The origin of seed 000 shows five.
 PROPOSALS_SHOWN = 5

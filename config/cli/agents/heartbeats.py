@@ -9,8 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, HeartbeatStatus
+from apps.agents.models import Agent, HeartbeatSchedule
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.cycles import give_cycle, run_ticks
 from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
 from apps.heartbeats.services.schedule import claim_now

@@ -12,6 +12,7 @@ import click
 from rich.markup import escape
 
 from apps.agents.models import Agent
+from apps.agents.services.percepts import perceive
 from apps.fleet.contact import message_agent
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import (
@@ -23,7 +24,6 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
-from apps.heartbeats.services.perception import perceive
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from config.cli.agents.views import AGENT, agent_details, agents_of, render_agent

@@ -11,12 +11,12 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.profile import agent_by_id, genome_of, system_prompt_of
 from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
-from apps.goals.services.views import goal_views
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule, Percept, ScheduleState
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.goal_situation import goal_views
 from apps.memories.models import Memory
 from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction

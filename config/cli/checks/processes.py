@@ -8,7 +8,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
 from apps import web
-from apps.contacts.services.figures import installation_figures
+from apps.contacts.services.outbox import installation_figures
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
 from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue

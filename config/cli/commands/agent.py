@@ -10,7 +10,7 @@ from arbor.heartbeat.budgets import BudgetKind
 from config.cli.kit import agent_command, argument, command, group, one_of, option, tenant_command
 from config.cli.values import DurationType, HoursType, LimitType
 
-#: What may be perceived by hand (`apps.heartbeats.services.perception.PERCEIVABLE_KINDS`).
+#: What may be perceived by hand (`apps.agents.services.percepts.PERCEIVABLE_KINDS`).
 PERCEIVED = ("environment", "interrupt", "error")
 #: Most ticks of a cycle (`apps.heartbeats.services.cycles.MOST_TICKS`).
 MOST_TICKS = 256

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import shown_target
-from apps.contacts.services.figures import installation_figures, outbox_figures
-from apps.contacts.services.outbox import cancel_message, retry_message
+from apps.contacts.services.outbox import cancel_message, installation_figures, outbox_figures, retry_message
 from apps.tenants.scope import tenant_transaction
 from config.cli.columns import OutputColumn, facts, listing, of_tenants
 from config.cli.kit import Output

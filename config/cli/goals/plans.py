@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from apps.goals.models import Goal, Plan
-from apps.goals.services.plans import abandon_plan, add_plan, plans_of, start_plan
+from apps.goals.services.goals import abandon_plan, add_plan, plans_of, start_plan
 from arbor.errors import NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft
 from arbor.heartbeat.actions import ACTIONS

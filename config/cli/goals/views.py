@@ -11,9 +11,8 @@ from rich.markup import escape
 
 from apps.agents.services.profile import agent_by_id, genome_of
 from apps.goals.models import Goal, Plan
-from apps.goals.services.links import linked_memories
-from apps.goals.services.plans import plans_of
-from apps.goals.services.views import goal_views
+from apps.goals.services.goals import linked_memories, plans_of
+from apps.heartbeats.services.goal_situation import goal_views
 from arbor.clock import SystemClock
 from arbor.goals.values import GoalState
 from config.cli.columns import OutputColumn, table_of

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from apps.console.pages.memory import MemoryPage, read_memory
 from apps.memories.models import Memory
-from apps.selves.services.resonance import Resonance, resonance_of
+from apps.selves.services.alignment import IdentityResonance, resonance_of
 from config.cli.kit import Output
 from config.cli.lookup import find_id
 from config.cli.memory.listing import memory_line
@@ -30,7 +30,7 @@ def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
     return Output(shown, people=_for_people(shown))
 
 
-def _memory_value(page: MemoryPage, rings: Resonance) -> dict[str, Any]:
+def _memory_value(page: MemoryPage, rings: IdentityResonance) -> dict[str, Any]:
     memory, weight = page.memory, page.weight
     return {
         **memory_line(memory),

@@ -9,6 +9,7 @@ from apps.selves.models import Belief
 from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from arbor.selves.values import (
     BeliefCategory,
+    BeliefRevision,
     NewBelief,
     Standing,
 )
@@ -89,11 +90,13 @@ def revise(
         raise click.UsageError("say what is to change: --confidence, --stability or --status")
     revised = revise_belief(
         belief_id=find_id(agent, Belief, belief_id),
+        revision=BeliefRevision(
+            confidence=confidence,
+            stability=stability,
+            status=Standing(status) if status else None,
+            reason=reason,
+        ),
         actor=actor(),
-        confidence=confidence,
-        stability=stability,
-        status=Standing(status) if status else None,
-        reason=reason,
     )
     return _show(agent, revised)
 

@@ -8,12 +8,12 @@ from apps.selves.models import Boundary
 from apps.selves.services.boundaries import (
     add_boundary,
     boundaries_of,
-    boundary_matches_of,
+    match_boundaries,
     remove_boundary,
     restore_boundary,
 )
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
-from arbor.selves.boundary_check import Crossing, words_wanted
+from arbor.selves.boundary_check import BoundaryMatch, words_wanted
 from config.cli.columns import OutputColumn, listing, number
 from config.cli.kit import Output
 from config.cli.output import cut
@@ -105,14 +105,14 @@ def check_text(agent: ChosenAgent, *, text: str) -> Output:
     """Check a text against an agent's boundaries. Nothing is stored."""
     return listing(
         "crossed",
-        boundary_matches_of(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
+        match_boundaries(tenant_id=agent.tenant_id, agent_id=agent.id, text=text),
         CROSSING,
         about={"agent": agent.name},
         empty="It crosses no boundary.",
     )
 
 
-def _words_wanted(boundary_match: Crossing) -> int | None:
+def _words_wanted(boundary_match: BoundaryMatch) -> int | None:
     negotiable = boundary_match.boundary.response is BoundaryResponse.NEGOTIATE
     return words_wanted(boundary_match.boundary) if negotiable else None
 

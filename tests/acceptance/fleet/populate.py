@@ -19,10 +19,10 @@ django.setup()
 from django.core.management import call_command  # noqa: E402 (the models need Django set up)
 from django.db.models.functions import Now  # noqa: E402
 
+from apps.agents.models import HeartbeatSchedule  # noqa: E402
 from apps.agents.services.templates import seed_builtin_templates  # noqa: E402
 from apps.fleet.creation import create_agent  # noqa: E402
 from apps.fleet.lifecycle import start_agent  # noqa: E402
-from apps.heartbeats.models import HeartbeatSchedule  # noqa: E402
 from apps.tenants.scope import tenant_transaction  # noqa: E402
 from apps.tenants.services import create_tenant  # noqa: E402
 

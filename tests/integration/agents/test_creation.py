@@ -10,14 +10,13 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-from apps.agents.models import Agent, AgentKey, AgentState
+from apps.agents.models import Agent, AgentKey, AgentState, HeartbeatSchedule, ScheduleState
 from apps.agents.services.profile import system_prompt_of
 from apps.agents.services.templates import add_template, find_template
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import creation
 from apps.fleet.creation import create_agent
 from apps.goals.models import Goal
-from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
 from apps.memories.models import Memory
 from apps.selves.models import Belief, IdentityAspect
 from apps.tenants.checks import tenant_models

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from apps.agents.models import Agent, AgentState
-from apps.agents.services.dormancy import make_dormant
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept, ScheduleState
 from apps.agents.services.profile import agent_by_name
+from apps.agents.services.state import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet import lifecycle
 from apps.fleet.contact import message_agent
@@ -23,7 +23,6 @@ from apps.fleet.lifecycle import (
     stop_agent,
     wake_agent,
 )
-from apps.heartbeats.models import HeartbeatSchedule, Percept, ScheduleState
 from apps.tenants.checks import tenant_models
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction

@@ -10,10 +10,9 @@ import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.audit.models import AuditAction, AuditEvent
-from apps.contacts.services.chat_feeling import mood_of
 from apps.heartbeats.models import HeartbeatStatus
 from apps.selves.models import IdentityAspect
-from apps.selves.services.inner_state import read_inner_state
+from apps.selves.services.inner_state import mood_of, read_inner_state
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelRejected, ModelUnavailable
 from arbor.models.ports import ScriptedModel, ScriptLine

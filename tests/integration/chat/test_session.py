@@ -15,8 +15,8 @@ from apps.agents.models import Agent, AgentState
 from apps.calls.models import ExternalCall
 from apps.console.pages.fleet import read_fleet
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import end_session, hear, open_session
-from apps.contacts.services.chat_sweep import LONGEST_WAIT, tend_chats
+from apps.contacts.services.chat import end_session, open_session, receive_turn
+from apps.contacts.services.chat_sweep import LONGEST_WAIT, close_conversations
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.schedule import _CLAIM_DUE
 from apps.heartbeats.services.status import fleet_status
@@ -171,10 +171,10 @@ def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, 
 def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(answering("Yes."))
     talk("Could you please look into the harbour? We decided to sail on Friday.")
-    assert tend_chats().done == 0
+    assert close_conversations().done == 0
     let_pass(agent, timedelta(seconds=301))
 
-    assert tend_chats().done == 1
+    assert close_conversations().done == 1
 
     with tenant_transaction(agent.tenant_id):
         session = ChatSession.objects.get()
@@ -189,17 +189,17 @@ def test_the_sweep_has_a_lost_turn_answered_and_gives_up_after_an_hour(
     scripted(answering("Yes."))
     session = begin(agent)
     with tenant_transaction(agent.tenant_id):
-        hear(session_id=session.id, text="Are you there?")
+        receive_turn(session_id=session.id, text="Are you there?")
     fleet.messages.clear()
-    tend_chats()
+    close_conversations()
     assert fleet.messages == [], "its message may still be on its way"
 
     let_pass(agent, timedelta(seconds=61))
-    tend_chats()
+    close_conversations()
     assert [message.task for message in fleet.messages] == [Task.ANSWER]
 
     let_pass(agent, LONGEST_WAIT)
-    tend_chats()
+    close_conversations()
     with tenant_transaction(agent.tenant_id):
         assert "no worker took it" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
 
@@ -218,7 +218,7 @@ def test_what_is_over_is_not_gone_on_with(agent: Agent) -> None:
     end(agent, session)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is over"):
-        hear(session_id=session.id, text="One more thing.")
+        receive_turn(session_id=session.id, text="One more thing.")
 
 
 @pytest.mark.parametrize("person", ["", "a\nb", "x" * 201])

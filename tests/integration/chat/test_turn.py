@@ -9,12 +9,11 @@ from uuid import UUID
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.calls.models import CallStatus, DailyUsage, LedgerEntry
 from apps.contacts.models import ChatMessage
 from apps.contacts.services import chat
-from apps.contacts.services.chat import answer_turn, hear, say
-from apps.heartbeats.models import HeartbeatSchedule
+from apps.contacts.services.chat import answer_turn, receive_turn, say
 from apps.heartbeats.services.calls import execute_call
 from apps.maintenance.services.failed_calls import failed_errands
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
@@ -309,16 +308,16 @@ def test_what_cannot_be_said_is_refused(agent: Agent, text: str) -> None:
     session = begin(agent)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
-        hear(session_id=session.id, text=text)
+        receive_turn(session_id=session.id, text=text)
 
 
 def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
     session = begin(agent)
     with tenant_transaction(agent.tenant_id):
-        hear(session_id=session.id, text="One.")
+        receive_turn(session_id=session.id, text="One.")
 
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="has not answered yet"):
-        hear(session_id=session.id, text="Two.")
+        receive_turn(session_id=session.id, text="Two.")
 
 
 def test_a_worker_answers_a_turn_once_however_often_it_is_told(
@@ -327,7 +326,7 @@ def test_a_worker_answers_a_turn_once_however_often_it_is_told(
     model = scripted(answering("Yes."), repeat=True)
     session = begin(agent)
     with tenant_transaction(agent.tenant_id):
-        hear(session_id=session.id, text="Are you there?")
+        receive_turn(session_id=session.id, text="Are you there?")
     message = fleet.take()
     assert message.task is Task.ANSWER
 
@@ -353,7 +352,7 @@ def test_another_tenants_conversation_is_not_there(agent: Agent, other_tenant: T
     session = begin(agent)
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
-        hear(session_id=session.id, text="Hello?")
+        receive_turn(session_id=session.id, text="Hello?")
     assert not answer_turn(tenant_id=other_tenant.id, turn_id=UUID(int=1), execute=execute_call)
 
 

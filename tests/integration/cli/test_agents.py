@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
-from apps.heartbeats.models import Percept
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from config.cli.agents import lifecycle

@@ -18,7 +18,7 @@ from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.inline import fleet_is_live, run_heartbeat_now
 from apps.heartbeats.services.runner import advance_heartbeat
-from apps.queues import Message, Task
+from apps.queues import Task, TaskMessage
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.errors import TransitionIllegal
@@ -39,7 +39,7 @@ def announce(*queues: str, minutes_ago: int = 0) -> None:
         ProcessFactory(name=f"host:{each}", queues=each, seen_at=seen)
 
 
-def work(messages: queue.SimpleQueue[Message | None]) -> None:
+def work(messages: queue.SimpleQueue[TaskMessage | None]) -> None:
     try:
         while (message := messages.get()) is not None:
             given = message.arguments
@@ -57,9 +57,9 @@ def work(messages: queue.SimpleQueue[Message | None]) -> None:
 def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run a fleet of one thread, whose broker is a queue in memory."""
     announce("heartbeat", "llm,embedding")
-    messages: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+    messages: queue.SimpleQueue[TaskMessage | None] = queue.SimpleQueue()
 
-    def put(several: Iterable[Message]) -> None:
+    def put(several: Iterable[TaskMessage]) -> None:
         for message in several:
             messages.put(message)
 

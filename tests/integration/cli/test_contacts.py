@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.contacts.models import Channel, OutboxMessage
-from apps.heartbeats.models import Percept
 from apps.tenants.models import Tenant
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.values import DeliveryStatus

@@ -8,11 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule, ScheduleState
 from apps.audit.models import AuditAction, AuditEvent
 from apps.console.acts import ACTS, possible_acts
-from apps.heartbeats.models import HeartbeatSchedule, ScheduleState
-from apps.queues import Message, Task, captured
+from apps.queues import Task, TaskMessage, captured
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from tests.factories.agents import AgentFactory, AgentStateFactory
@@ -21,7 +20,7 @@ from tests.integration.console.conftest import World
 
 
 @pytest.fixture(autouse=True)
-def told() -> Iterator[list[Message]]:
+def told() -> Iterator[list[TaskMessage]]:
     """Collect what the fleet would be told."""
     with captured() as messages:
         yield messages
@@ -65,7 +64,7 @@ def test_an_operator_acts(
 
 
 def test_beating_now_claims_the_agent_and_tells_the_fleet(
-    operator: Client, world: World, told: list[Message]
+    operator: Client, world: World, told: list[TaskMessage]
 ) -> None:
     response = operator.post(world.act, {"act": "tick"}, follow=True)
     assert "will beat at once" in response.content.decode()

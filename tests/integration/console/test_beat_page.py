@@ -8,7 +8,8 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Trigger
+from apps.agents.models import Trigger
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from tests.factories.goals import GoalFactory
 from tests.factories.heartbeats import HeartbeatFactory

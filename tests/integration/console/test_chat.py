@@ -10,14 +10,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import ExternalCall
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat import answer_turn
-from apps.heartbeats.models import HeartbeatSchedule
 from apps.heartbeats.services.calls import execute_call
-from apps.queues import Message, Task, captured
+from apps.queues import Task, TaskMessage, captured
 from apps.tenants.models import Role, Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
@@ -36,7 +35,7 @@ def agent(tenant: Tenant) -> Agent:
 
 
 @pytest.fixture
-def messages(database: None) -> Iterator[list[Message]]:
+def messages(database: None) -> Iterator[list[TaskMessage]]:
     with captured() as found:
         yield found
 
@@ -45,14 +44,14 @@ def page_of(agent: Agent) -> str:
     return reverse("admin:agent-chat", args=[agent.id])
 
 
-def answer(agent: Agent, messages: list[Message]) -> None:
+def answer(agent: Agent, messages: list[TaskMessage]) -> None:
     (message,) = messages
     assert message.task is Task.ANSWER
     answer_turn(tenant_id=agent.tenant_id, turn_id=UUID(message.arguments["turn_id"]), execute=execute_call)
 
 
 def test_an_operator_says_something_and_sees_the_answer_once_a_worker_made_it(
-    operator: Client, agent: Agent, messages: list[Message]
+    operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
     ProcessFactory(queues="llm,heartbeat")
     assert "Nobody has talked to it yet" in operator.get(page_of(agent)).content.decode()
@@ -81,7 +80,7 @@ def test_an_operator_says_something_and_sees_the_answer_once_a_worker_made_it(
 
 
 def test_without_a_fleet_the_page_says_that_nobody_works(
-    operator: Client, agent: Agent, messages: list[Message]
+    operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
     operator.post(page_of(agent), {"text": "Are you there?"})
 
@@ -100,7 +99,7 @@ def test_what_is_refused_stays_in_the_form_with_the_reason(operator: Client, age
 
 
 def test_the_conversation_is_ended_from_the_page(
-    operator: Client, agent: Agent, messages: list[Message]
+    operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
     operator.post(page_of(agent), {"text": "Remember this: the gate code is 4711."})
     answer(agent, messages)

@@ -10,11 +10,11 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from apps.agents.models import Percept, PerceptKind
 from apps.audit.models import AuditAction, AuditEvent
 from apps.console.pages.contacts import LISTED
 from apps.contacts.models import Channel, OutboxMessage
 from apps.fleet.contact import QUOTED_LENGTH
-from apps.heartbeats.models import Percept, PerceptKind
 from apps.queues import Task, captured
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import DeliveryStatus

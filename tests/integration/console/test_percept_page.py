@@ -13,7 +13,7 @@ from tests.integration.console.conftest import World
 def test_a_percept_shows_what_came_with_it(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         percept = PerceptFactory(kind="environment", detail={"sensor": "<b>river</b>"}, urgent=True)
-    page = viewer.get(reverse("admin:heartbeats_percept_change", args=[percept.pk])).content.decode()
+    page = viewer.get(reverse("admin:agents_percept_change", args=[percept.pk])).content.decode()
     assert "&lt;b&gt;river&lt;/b&gt;" in page
     assert "sensor" in page
     assert "Urgent" in page

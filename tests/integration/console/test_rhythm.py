@@ -9,9 +9,8 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.agents.models import Agent, AgentPolicy, AgentState
+from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.calls.models import DailyUsage
-from apps.heartbeats.models import HeartbeatSchedule
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
 from tests.integration.console.conftest import World, page_of

@@ -174,7 +174,7 @@ def test_lists_write_names_as_words(viewer: Client, world: World) -> None:
     beats = viewer.get(reverse("admin:heartbeats_heartbeat_changelist")).content.decode()
     assert "plan execution" in beats
     assert "plan_execution" not in beats
-    assert "user message" in viewer.get(reverse("admin:heartbeats_percept_changelist")).content.decode()
+    assert "user message" in viewer.get(reverse("admin:agents_percept_changelist")).content.decode()
 
 
 def test_look_ups_by_name_are_left_out_of_platform_events_unless_asked_for(root: Client) -> None:

@@ -16,7 +16,7 @@ from apps.contacts.models import Channel, OutboxMessage
 from apps.contacts.services.channels import add_channel
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox import Letter, post
-from apps.queues import Message, Task, captured
+from apps.queues import Task, TaskMessage, captured
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind
@@ -32,14 +32,14 @@ from tests.integration.contacts.receivers import (
 
 
 @pytest.fixture
-def messages(database: None) -> Iterator[list[Message]]:
+def messages(database: None) -> Iterator[list[TaskMessage]]:
     """Return the broker: a list."""
     with captured() as told:
         yield told
 
 
 @pytest.fixture
-def agent(tenant: Tenant, messages: list[Message]) -> Agent:
+def agent(tenant: Tenant, messages: list[TaskMessage]) -> Agent:
     """Return an agent of the tenant."""
     return make_agent(tenant)
 
@@ -99,7 +99,7 @@ def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> 
         return post(Letter(**{**values, **options}))
 
 
-def work(told: list[Message]) -> list[bool]:
+def work(told: list[TaskMessage]) -> list[bool]:
     """Let workers take every hint there is."""
     done = []
     while told:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from django.utils import timezone
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, Trigger
-from apps.queues import Message
+from apps.agents.models import Agent, HeartbeatSchedule, Percept, PerceptKind, Trigger
+from apps.queues import TaskMessage
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
@@ -22,7 +21,7 @@ from tests.integration.contacts.conftest import (
 
 
 def test_without_a_channel_a_message_is_in_the_inbox_and_thereby_delivered(
-    agent: Agent, messages: list[Message]
+    agent: Agent, messages: list[TaskMessage]
 ) -> None:
     (message,) = say(agent)
     assert (message.kind, message.status) == (ChannelKind.INBOX, DeliveryStatus.SENT)
@@ -50,7 +49,7 @@ def test_a_platform_is_the_name_of_a_channel(agent: Agent) -> None:
 
 
 def test_agents_that_are_named_in_public_hear_it_once_and_beat_soon(
-    agent: Agent, tenant: Tenant, other_tenant: Tenant, messages: list[Message]
+    agent: Agent, tenant: Tenant, other_tenant: Tenant, messages: list[TaskMessage]
 ) -> None:
     peer, stranger = make_agent(tenant, "Old Tom"), make_agent(other_tenant, "Vega")
     rows = say(agent, "@old tom, @Ada and @Vega: the river froze.", audience=Audience.PUBLIC)
@@ -69,6 +68,6 @@ def test_agents_that_are_named_in_public_hear_it_once_and_beat_soon(
         assert not Percept.objects.filter(agent=stranger).exists()
 
 
-def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[Message]) -> None:
+def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[TaskMessage]) -> None:
     make_agent(tenant, "Vega")
     assert [row.kind for row in say(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.audit.models import AuditEvent
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.outbox import retry_message
 from apps.contacts.services.outbox_sweep import sweep_outbox
-from apps.heartbeats.models import Percept
-from apps.queues import Message
+from apps.queues import TaskMessage
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.delivery import WAITS
 from arbor.contacts.values import ChannelKind, DeliveryStatus
@@ -33,7 +32,7 @@ from tests.integration.contacts.receivers import MailReceiver, WebReceiver
 
 
 def test_a_webhook_gets_the_message_signed_and_with_its_key(
-    agent: Agent, messages: list[Message], web: WebReceiver
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     _, secret = open_channel(agent, ChannelKind.WEBHOOK, f"{web.url}/hook?token=t")
     beat = uuid7()
@@ -62,7 +61,7 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
 
 @pytest.mark.parametrize("status", [301, 400, 404, 429, 500, 503])
 def test_any_answer_but_2xx_is_not_sent_and_tried_again(
-    status: int, agent: Agent, messages: list[Message], web: WebReceiver
+    status: int, agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
     web.statuses = [status]
@@ -74,7 +73,7 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
     assert stands.sent_at is None
     assert timedelta(seconds=50) < waits_for(message) <= WAITS[0]
     let_time_pass(message)
-    assert sweep_outbox().told == 1
+    assert sweep_outbox().enqueued == 1
     work(messages)
     assert as_it_stands(message).status == DeliveryStatus.SENT
     assert len({request.headers["Idempotency-Key"] for request in web.requests}) == 1
@@ -83,7 +82,7 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
 
 
 def test_a_receiver_that_is_gone_is_not_tried_again(
-    agent: Agent, messages: list[Message], web: WebReceiver
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url)
     web.statuses = [410]
@@ -93,7 +92,7 @@ def test_a_receiver_that_is_gone_is_not_tried_again(
 
 
 def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
-    agent: Agent, messages: list[Message], web: WebReceiver, settings: Any
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver, settings: Any
 ) -> None:
     open_channel(agent, ChannelKind.WEBHOOK, web.url.replace("127.0.0.1", "localhost"))
     settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = False
@@ -111,7 +110,7 @@ def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
 
 
 def test_what_is_secret_in_a_webhooks_url_stands_in_no_error_percept_or_audit(
-    agent: Agent, messages: list[Message], web: WebReceiver, settings: Any
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver, settings: Any
 ) -> None:
     channel, _ = open_channel(
         agent, ChannelKind.WEBHOOK, f"{web.url}/s3cret-path?token=s3cret-token", name="hook"
@@ -132,7 +131,7 @@ def test_what_is_secret_in_a_webhooks_url_stands_in_no_error_percept_or_audit(
 
 
 def test_a_mail_leaves_with_the_same_message_id_at_every_try(
-    agent: Agent, messages: list[Message], mail: MailReceiver
+    agent: Agent, messages: list[TaskMessage], mail: MailReceiver
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     mail.refuses = b"451 try later"
@@ -155,7 +154,7 @@ def test_a_mail_leaves_with_the_same_message_id_at_every_try(
 
 
 def test_an_address_that_does_not_exist_has_failed_at_once(
-    agent: Agent, messages: list[Message], mail: MailReceiver
+    agent: Agent, messages: list[TaskMessage], mail: MailReceiver
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "nobody@example.org")
     mail.refuses = b"550 no such user"
@@ -165,7 +164,7 @@ def test_an_address_that_does_not_exist_has_failed_at_once(
 
 
 def test_without_a_mail_server_a_mail_fails_and_says_what_is_missing(
-    agent: Agent, messages: list[Message], settings: Any
+    agent: Agent, messages: list[TaskMessage], settings: Any
 ) -> None:
     settings.MAILERS = {}
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")

@@ -10,15 +10,14 @@ import pytest
 import structlog
 from django.db import connection
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services import delivery
 from apps.contacts.services.channels import remove_channel, switch_channel
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox import cancel_message, retry_message
 from apps.contacts.services.outbox_sweep import sweep_outbox
-from apps.heartbeats.models import Percept, PerceptKind
-from apps.queues import Message, Task
+from apps.queues import Task, TaskMessage
 from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS, tenant_transaction
 from arbor.contacts.delivery import MAX_TRIES, WAITS
@@ -52,7 +51,9 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=fail))
 
 
-def test_a_doubled_hint_delivers_once(agent: Agent, messages: list[Message], carrier: FakeCarrier) -> None:
+def test_a_doubled_hint_delivers_once(
+    agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
+) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     say(agent)
     messages *= 3
@@ -61,7 +62,7 @@ def test_a_doubled_hint_delivers_once(agent: Agent, messages: list[Message], car
 
 
 def test_no_transaction_is_open_while_a_message_is_carried(
-    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[tuple[bool, str]] = []
 
@@ -78,7 +79,7 @@ def test_no_transaction_is_open_while_a_message_is_carried(
 
 
 def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
-    agent: Agent, messages: list[Message], carrier: FakeCarrier, monkeypatch: pytest.MonkeyPatch
+    agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
@@ -87,7 +88,7 @@ def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(delivery, "change", die)
+        patch.setattr(delivery, "_mark_sent", die)
         with pytest.raises(KeyboardInterrupt):
             work(messages)
     assert as_it_stands(message).status == DeliveryStatus.SENDING
@@ -106,7 +107,7 @@ def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
 
 
 def test_a_receivers_word_counts_though_its_worker_was_given_up(
-    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
@@ -121,20 +122,20 @@ def test_a_receivers_word_counts_though_its_worker_was_given_up(
 
 
 def test_a_lost_hint_is_repeated_and_an_untold_one_is_not_twice(
-    agent: Agent, messages: list[Message], carrier: FakeCarrier
+    agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
     messages.clear()
-    assert sweep_outbox().told == 0
+    assert sweep_outbox().enqueued == 0
     let_time_pass(message)
-    assert sweep_outbox().told == 1
-    assert sweep_outbox().told == 0
+    assert sweep_outbox().enqueued == 1
+    assert sweep_outbox().enqueued == 0
     assert work(messages) == [True]
 
 
 def test_a_channel_that_fails_is_tried_eight_times_and_then_a_person_decides(
-    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, DeliveryFailed("the line is dead\0"))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
@@ -169,7 +170,7 @@ def test_a_channel_that_fails_is_tried_eight_times_and_then_a_person_decides(
 
 
 def test_the_writer_hears_that_the_worker_of_the_last_try_was_lost(
-    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent, "Ice.", subject="Ice")
@@ -190,7 +191,7 @@ def test_the_writer_hears_that_the_worker_of_the_last_try_was_lost(
 
 
 def test_a_message_that_is_being_sent_cannot_be_tried_again(
-    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def press_retry(_: Outgoing) -> None:
         with (
@@ -207,7 +208,7 @@ def test_a_message_that_is_being_sent_cannot_be_tried_again(
 
 
 def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
-    agent: Agent, messages: list[Message], monkeypatch: pytest.MonkeyPatch
+    agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
@@ -233,7 +234,7 @@ def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
 
 def test_a_fault_in_a_carrier_is_a_try_that_failed_and_what_it_says_is_shown_to_nobody(
     agent: Agent,
-    messages: list[Message],
+    messages: list[TaskMessage],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -254,7 +255,7 @@ def test_a_fault_in_a_carrier_is_a_try_that_failed_and_what_it_says_is_shown_to_
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_message_whose_channel_is_removed_or_disabled_fails(
-    gone: bool, agent: Agent, messages: list[Message], carrier: FakeCarrier
+    gone: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
@@ -271,7 +272,7 @@ def test_a_message_whose_channel_is_removed_or_disabled_fails(
 
 
 def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
-    agent: Agent, messages: list[Message], carrier: FakeCarrier
+    agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
@@ -289,7 +290,7 @@ def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
     assert len(carrier.carried) == 1
 
 
-def test_nothing_is_sent_of_a_transaction_that_rolls_back(agent: Agent, messages: list[Message]) -> None:
+def test_nothing_is_sent_of_a_transaction_that_rolls_back(agent: Agent, messages: list[TaskMessage]) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
 
     def fail_after_posting() -> None:
@@ -305,7 +306,7 @@ def test_nothing_is_sent_of_a_transaction_that_rolls_back(agent: Agent, messages
 
 
 def test_the_same_decision_carried_out_twice_is_one_message(
-    agent: Agent, messages: list[Message], carrier: FakeCarrier
+    agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     beat = uuid7()
@@ -318,7 +319,7 @@ def test_the_same_decision_carried_out_twice_is_one_message(
 
 
 def test_another_tenants_hint_finds_nothing(
-    agent: Agent, other_tenant: Tenant, messages: list[Message], carrier: FakeCarrier
+    agent: Agent, other_tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
@@ -333,7 +334,7 @@ def test_another_tenants_hint_finds_nothing(
 
 
 def test_a_suspended_tenants_messages_rest(
-    agent: Agent, tenant: Tenant, messages: list[Message], carrier: FakeCarrier
+    agent: Agent, tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent)
@@ -341,12 +342,12 @@ def test_a_suspended_tenants_messages_rest(
     assert work(messages) == [False], "nor is it sent by a hint that was on its way"
     assert (as_it_stands(message).status, as_it_stands(message).attempts) == (DeliveryStatus.PENDING, 0)
     let_time_pass(message)
-    assert sweep_outbox().told == 0
+    assert sweep_outbox().enqueued == 0
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.ACTIVE)
-    assert sweep_outbox().told == 1
+    assert sweep_outbox().enqueued == 1
 
 
-def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[Message]) -> None:
+def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[TaskMessage]) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = say(agent, "secret words")
     (hint,) = messages

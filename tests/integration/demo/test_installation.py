@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule
 from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.fleet.lifecycle import destroy_agent
-from apps.heartbeats.models import HeartbeatSchedule
 from apps.memories.models import Memory
 from apps.tenants.models import Role
 from apps.tenants.scope import tenant_transaction

@@ -138,18 +138,18 @@ def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
 
 
 @pytest.fixture
-def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.Message]]:
+def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]:
     """Let every message be handled at once by a worker in a thread of its own; return those it took."""
-    taken: list[queues.Message] = []
+    taken: list[queues.TaskMessage] = []
     workers: list[threading.Thread] = []
 
-    def work(message: queues.Message) -> None:
+    def work(message: queues.TaskMessage) -> None:
         try:
             inline._run(message)
         finally:
             connections.close_all()
 
-    def publish_batched(messages: Iterable[queues.Message]) -> None:
+    def publish_batched(messages: Iterable[queues.TaskMessage]) -> None:
         for message in messages:
             taken.append(message)
             workers.append(threading.Thread(target=work, args=[message]))
@@ -162,7 +162,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.Message]]:
         worker.join()
 
 
-def test_workers_that_run_carry_the_heartbeats(prepared: Arbor, fleet: list[queues.Message]) -> None:
+def test_workers_that_run_carry_the_heartbeats(prepared: Arbor, fleet: list[queues.TaskMessage]) -> None:
     ran = prepared("demo")
     assert ran.code == 0
     assert "by the workers that run" in ran.out

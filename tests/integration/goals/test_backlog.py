@@ -11,21 +11,17 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.goals.models import Goal, Intent, ProgressNote
 from apps.goals.services.backlogs import lock_backlog, save_backlog
 from apps.goals.services.goals import create_goal, move_goal, note_progress
-from apps.goals.services.sight import see_goals
-from apps.goals.services.views import goal_views
-from apps.heartbeats.models import Percept
+from apps.heartbeats.services.goal_situation import goal_views, load_goals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
-from arbor.goals.feeling import FURTHER_ON
 from arbor.goals.intents import IntentStatus
-from arbor.goals.requests import NewGoalRequest
 from arbor.goals.review import GoalFlag
-from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalSource, GoalState
+from arbor.goals.values import FURTHER_ON, MAX_ACTIVE, GoalLayer, GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.goal_situation import view_goals
 from tests.factories.agents import AgentFactory
 from tests.support.threads import in_own_connection
@@ -116,13 +112,13 @@ def test_what_becomes_of_a_goal_moves_how_it_feels(agent_id: UUID) -> None:
     backlog = lock_backlog(agent_id, now=NOW)
     backlog.progress(goal.id, fraction=0.5)
     save_backlog(backlog)
-    (view,) = view_goals(see_goals([agent_id])[agent_id], traits=None, now=NOW)["goals"]
+    (view,) = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)["goals"]
     assert view.emotional_valence == FURTHER_ON
     backlog = lock_backlog(agent_id, now=NOW)
     intent = backlog.commit(goal.id, action="recall", description="Look at it")
     backlog.attempt(intent.id, error="nothing was found")
     save_backlog(backlog)
-    (view,) = view_goals(see_goals([agent_id])[agent_id], traits=None, now=NOW)["goals"]
+    (view,) = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)["goals"]
     assert view.emotional_valence == 0
 
 
@@ -148,7 +144,7 @@ def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
         save_backlog(backlog)
     assert seen == ["pending", "pending", "abandoned"]
     assert Intent.objects.get().attempts == 3
-    assert view_goals(see_goals([agent_id])[agent_id], traits=None, now=NOW)["intents"] == []
+    assert view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)["intents"] == []
 
 
 @pytest.mark.parametrize(("limit", "tries", "kind"), [(1, 1, "timeout"), (None, 3, "action_result")])
@@ -202,7 +198,7 @@ def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_one_query(agen
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        seen = view_goals(see_goals([agent_id])[agent_id], traits=None, now=NOW)
+        seen = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)
     assert len(queries) == 1
     assert seen["intents"] == []
     views = seen["goals"]

@@ -12,7 +12,7 @@ from django.db import connection, models
 from django.test.utils import CaptureQueriesContext
 from structlog.testing import capture_logs
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, ProgressNote, Satisfaction
 from apps.goals.services.backlogs import (
     load_backlogs,
@@ -20,16 +20,15 @@ from apps.goals.services.backlogs import (
     save_backlog,
     save_backlogs,
 )
-from apps.goals.services.links import link_memories
+from apps.goals.services.goals import link_memories
 from apps.goals.services.loading import lock_rows
-from apps.goals.services.sight import see_goals
-from apps.heartbeats.models import HeartbeatStatus, Percept, PerceptKind
+from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.goal_situation import load_goals
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.intents import STALE_LOCK, IntentStatus
 from arbor.goals.plans import GoalLink, LinkKind, PlanDraft, PlanStatus, StepDraft, StepStatus
-from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import (
     GoalRow,
     IntentRow,
@@ -41,7 +40,7 @@ from arbor.goals.rows import (
     StepRow,
 )
 from arbor.goals.satisfaction import Experienced
-from arbor.goals.values import GoalSource, GoalState
+from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import (
     GoalFactory,
@@ -302,7 +301,7 @@ def test_another_tenants_agents_and_their_goals_are_not_loaded(tenant: Tenant, o
         backlogs = load_backlogs({ours: None, theirs: None}, now=NOW)
         assert [backlogs[agent_id].counts.open for agent_id in (ours, theirs)] == [1, 0]
         assert backlogs[theirs].title_of(goal.id) == ""
-        assert see_goals([ours, theirs])[theirs] == {}
+        assert load_goals([ours, theirs])[theirs] == {}
 
 
 def test_a_goal_that_is_closed_is_logged_once_by_who_saves(agents: list[UUID]) -> None:
@@ -345,7 +344,7 @@ def test_several_agents_see_their_goals_by_one_query(agents: list[UUID]) -> None
         PlanStepFactory(plan=plan, description=f"step of {number}")
         IntentFactory(agent_id=agent_id, goal=goal, description=f"intent of {number}")
     with CaptureQueriesContext(connection) as queries:
-        seen = see_goals([*agents, missing := uuid4()])
+        seen = load_goals([*agents, missing := uuid4()])
     assert len(queries) == 1
     for number, agent_id in enumerate(agents[:2]):
         columns = seen[agent_id]

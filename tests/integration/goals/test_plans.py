@@ -9,17 +9,22 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept
 from apps.goals.models import Goal, Intent, Plan, PlanStep, Satisfaction
 from apps.goals.services.backlogs import lock_backlog, save_backlog
-from apps.goals.services.goals import block_goal, create_goal, move_goal, place_goal
-from apps.goals.services.plans import abandon_plan, add_plan, start_plan
-from apps.goals.services.views import goal_views, plan_views
-from apps.heartbeats.models import Percept
+from apps.goals.services.goals import (
+    abandon_plan,
+    add_plan,
+    block_goal,
+    create_goal,
+    move_goal,
+    place_goal,
+    start_plan,
+)
+from apps.heartbeats.services.goal_situation import goal_views, plan_views
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
-from arbor.goals.requests import NewGoalRequest
-from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState
+from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState, NewGoalRequest
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import SatisfactionFactory
 

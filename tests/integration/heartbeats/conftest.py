@@ -12,13 +12,13 @@ from django.conf import settings
 from django.db import connections
 
 import apps.heartbeats.services.runner as runner
-from apps.agents.models import Agent
+from apps.agents.models import Agent, HeartbeatSchedule
 from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import Heartbeat, HeartbeatSchedule
+from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services import calls
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction

@@ -11,24 +11,24 @@ from apps.contacts.services.delivery import deliver
 from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.schedule import DispatchCounts, dispatch
-from apps.queues import Message, Task, captured
+from apps.queues import Task, TaskMessage, captured
 
 
 class Fleet:
     """Dispatcher, workers and broker, one step at a time."""
 
-    def __init__(self, messages: list[Message]) -> None:
+    def __init__(self, messages: list[TaskMessage]) -> None:
         self.messages = messages
 
     def dispatch(self) -> DispatchCounts:
         """Run one tick of the dispatcher."""
         return dispatch()
 
-    def take(self) -> Message:
+    def take(self) -> TaskMessage:
         """Take the oldest message from the broker."""
         return self.messages.pop(0)
 
-    def deliver(self, message: Message) -> bool:
+    def deliver(self, message: TaskMessage) -> bool:
         """Let a worker handle a message; False when it found nothing to do."""
         arguments = message.arguments
         if message.task is Task.ADVANCE:
@@ -43,7 +43,7 @@ class Fleet:
             return deliver(message_id=UUID(arguments["message_id"]), tenant_id=message.tenant_id)
         return execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
 
-    def step(self) -> Message:
+    def step(self) -> TaskMessage:
         """Deliver the oldest message and return it."""
         message = self.take()
         self.deliver(message)

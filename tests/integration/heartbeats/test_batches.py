@@ -13,12 +13,12 @@ import structlog
 from django.db import InterfaceError, OperationalError, connections
 
 import apps.heartbeats.services.runner as runner
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, ScheduleState
+from apps.agents.services.percepts import perceive
 from apps.goals.models import Goal
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus, ScheduleState
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.loading import load_batch
-from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Trigger
 from apps.audit.models import AuditEvent
 from apps.fleet.administration import suspend_tenant
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.models import Trigger
 from apps.heartbeats.services import cycles
 from apps.heartbeats.services.cycles import allocate, run_ticks
 from apps.heartbeats.services.schedule import claim_now

@@ -13,8 +13,8 @@ import pytest
 import structlog
 from django.db import connections
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.agents.models import Agent, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.fetching import Fetcher, OpenNeed
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory, Mind

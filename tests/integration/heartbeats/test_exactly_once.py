@@ -9,10 +9,10 @@ import pytest
 from django.db import connections
 from django.db.models.functions import Now
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, ScheduleState
 from apps.calls.models import CallStatus, ExternalCall, LedgerEntry
 from apps.fleet.lifecycle import pause_agent
-from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import claim_now, dispatch
 from apps.memories.models import Memory
 from apps.queues import captured

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.db import connections
 
 import apps.heartbeats.services.runner as runner
-from apps.agents.models import Agent, AgentState
-from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.agents.models import Agent, AgentState, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.modes import CONSOLIDATION_EVERY
 from arbor.heartbeat.state import Beat

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, Percept, Trigger
+from apps.agents.services.percepts import perceive
 from apps.contacts.services.chat import end_session, say
 from apps.fleet.contact import message_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal, move_goal
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept, Trigger
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services import calls
 from apps.heartbeats.services.calls import execute_call
 from apps.heartbeats.services.cycles import allocate
-from apps.heartbeats.services.perception import perceive
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.selves.services.boundaries import add_boundary

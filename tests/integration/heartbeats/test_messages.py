@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Trigger
+from apps.agents.services.percepts import perceive
 from apps.fleet.contact import message_agent
-from apps.heartbeats.models import Trigger
-from apps.heartbeats.services.perception import perceive
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatStatus, Percept, ScheduleState
-from apps.heartbeats.services.perception import perceive
+from apps.agents.models import Agent, Percept, ScheduleState
+from apps.agents.services.percepts import perceive
+from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from tests.integration.heartbeats.beater import Script
 from tests.integration.heartbeats.conftest import beats_of, make_due, schedule_of

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import Percept
-from apps.heartbeats.services.perception import perceive
+from apps.agents.models import Agent, Percept
+from apps.agents.services.percepts import perceive
 from apps.heartbeats.services.replay import read_recorded_heartbeat
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, ScheduleState
 from apps.fleet.administration import resume_tenant, suspend_tenant
-from apps.heartbeats.models import HeartbeatStatus, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import dispatch
-from apps.queues import Message, captured
+from apps.queues import TaskMessage, captured
 from apps.tenants.models import Tenant
 from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
@@ -18,13 +18,13 @@ from tests.integration.heartbeats.fleet import Fleet
 from tests.support.races import race
 
 type Script = Callable[..., ScriptedModel]
-type Operation = Callable[[], list[Message]]
+type Operation = Callable[[], list[TaskMessage]]
 
 
 def published(operation: Callable[[], object]) -> Operation:
     """Return the operation with the messages that it publishes as its result: a thread has a broker of its own."""
 
-    def run() -> list[Message]:
+    def run() -> list[TaskMessage]:
         with captured() as messages:
             operation()
             return list(messages)

@@ -11,13 +11,13 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
-from apps.agents.models import Agent, AgentState
-from apps.agents.services.dormancy import make_dormant
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, Percept, Trigger
+from apps.agents.services.state import make_dormant
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.channels import add_channel
 from apps.fleet.contact import message_agent
-from apps.heartbeats.models import HeartbeatSchedule, HeartbeatStatus, Percept, Trigger
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
 from apps.tenants.models import Tenant

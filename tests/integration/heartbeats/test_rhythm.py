@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule, PerceptKind, ScheduleState, Trigger
+from apps.agents.services.percepts import perceive
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import DailyUsage, ExternalCall
 from apps.calls.services import usage
@@ -21,15 +22,7 @@ from apps.fleet.administration import limit_tenant
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, Satisfaction
 from apps.goals.services.goals import create_goal
-from apps.heartbeats.models import (
-    Heartbeat,
-    HeartbeatSchedule,
-    HeartbeatStatus,
-    PerceptKind,
-    ScheduleState,
-    Trigger,
-)
-from apps.heartbeats.services.perception import perceive
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid

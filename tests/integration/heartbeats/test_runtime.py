@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, ScheduleState
+from apps.agents.services.percepts import perceive
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.runtime import Runtime
-from apps.goals.services.goals import create_goal
-from apps.goals.services.plans import add_plan
-from apps.heartbeats.models import HeartbeatStatus, ScheduleState
-from apps.heartbeats.services.perception import perceive
+from apps.goals.services.goals import add_plan, create_goal
+from apps.heartbeats.models import HeartbeatStatus
 from apps.selves.models import PeerModel, Preference
 from apps.tenants import services
 from apps.tenants.models import Tenant
@@ -216,7 +215,7 @@ def test_of_peers_whose_names_differ_by_case_none_is_guessed(runtime: AgentRunti
     found = runtime.peer_model(agent.id, "bo")
     assert found is not None
     assert found.interactions == 9
-    with pytest.raises(Invalid, match="'BO' stands for several peers"):
+    with pytest.raises(Invalid, match="'BO' means several peers"):
         runtime.peer_model(agent.id, "BO")
 
 

@@ -10,9 +10,9 @@ import pytest
 from django.db import connections
 
 import apps.heartbeats.services.runner as runner
-from apps.agents.models import Agent, AgentState
-from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Percept
-from apps.heartbeats.services.perception import perceive
+from apps.agents.models import Agent, AgentState, Percept
+from apps.agents.services.percepts import perceive
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from uuid import UUID
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, Percept
 from apps.audit.models import AuditEvent
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.fleet.contact import message_agent
 from apps.fleet.policy import set_policy
 from apps.goals.models import Goal, Intent, ProgressNote
-from apps.heartbeats.models import HeartbeatStatus, Percept
+from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import (
     Memory,

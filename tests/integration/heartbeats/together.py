@@ -11,15 +11,15 @@ from uuid import UUID
 
 from django.db import connections
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, Percept
 from apps.audit.models import AuditEvent
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.goals.models import Goal, GoalMemoryLink, Intent, ProgressNote
-from apps.heartbeats.models import Heartbeat, Percept
+from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess
-from apps.queues import Message, Task
+from apps.queues import Task, TaskMessage
 from apps.selves.models import Experience, Proposal
 from apps.tenants.scope import APP, tenant_transaction
 from tests.integration.heartbeats.conftest import make_due
@@ -96,7 +96,7 @@ class Together:
             return sorted(rows, key=lambda beat: (beat.agent.name, beat.started_at))
 
 
-def _walks(message: Message, agents: set[str]) -> bool:
+def _walks(message: TaskMessage, agents: set[str]) -> bool:
     return message.task is Task.ADVANCE and message.arguments["agent_id"] in agents
 
 

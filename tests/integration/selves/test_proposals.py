@@ -16,7 +16,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.selves.proposals import MAX_DEFERRALS, MAX_PENDING, NewProposal, ProposalKind, ProposalStatus
-from arbor.selves.values import Standing
+from arbor.selves.values import BeliefRevision, Standing
 from tests.factories.agents import AgentFactory
 from tests.factories.selves import BeliefFactory
 
@@ -145,7 +145,12 @@ def test_a_heartbeat_revises_a_belief_by_a_step(
     agent: Agent, given: dict[str, Any], confidence: float, status: str
 ) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
-    revised = revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, reason="seen", **given)
+    revised = revise_belief(
+        agent_id=agent.id,
+        belief_id=belief.id,
+        decided_by=BEAT,
+        revision=BeliefRevision(reason="seen", **given),
+    )
     assert (revised.confidence, revised.status) == (confidence, status)
     assert revised.tested_at is not None
     assert SelfChange.objects.get(target_id=belief.id).decided_by == BEAT
@@ -160,7 +165,7 @@ def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: A
             agent_id=agent.id,
             belief_id=belief.id,
             decided_by=BEAT,
-            confidence=to,
+            revision=BeliefRevision(confidence=to),
             now=now + timedelta(hours=hours),
         )
 
@@ -171,14 +176,23 @@ def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: A
     belief.refresh_from_db()
     assert belief.confidence == 0.4
     assert step(0.6, hours=5).confidence == 0.6
-    assert revise_by_hand(belief_id=belief.id, actor="cli:ann", confidence=0.9).confidence == 0.9
+    assert (
+        revise_by_hand(
+            belief_id=belief.id, actor="cli:ann", revision=BeliefRevision(confidence=0.9)
+        ).confidence
+        == 0.9
+    )
 
 
 @pytest.mark.parametrize("given", [{"confidence": 0.4}, {"status": Standing.HELD}])
 def test_a_revision_that_changes_nothing_is_not_held_to_the_pace(agent: Agent, given: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
-    revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, confidence=0.4)
-    revised = revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, **given)
+    revise_belief(
+        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
+    )
+    revised = revise_belief(
+        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**given)
+    )
     assert (revised.confidence, revised.status) == (0.4, "held")
     assert SelfChange.objects.filter(target_id=belief.id).count() == 1
 
@@ -202,7 +216,9 @@ def test_what_the_agent_is_already_is_accepted_whatever_its_pace(agent: Agent) -
 
 def test_a_proposal_that_leaves_a_belief_as_it_is_is_not_held_to_the_pace(agent: Agent) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
-    revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, confidence=0.4)
+    revise_belief(
+        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
+    )
     same = {"belief": str(belief.id), "confidence": 0.4}
     proposal = one(agent, "It is as sure as before.", kind=ProposalKind.BELIEF, change=same)
     assert accept(proposal_id=proposal.id, decided_by=BEAT).status == ProposalStatus.ACCEPTED
@@ -217,7 +233,9 @@ def test_beliefs_aspects_and_preferences_change_three_times_a_day_together(agent
         accept(proposal_id=proposal.id, decided_by=BEAT)
     belief: Belief = BeliefFactory(agent=agent, confidence=0.5)
     with pytest.raises(LimitReached, match="at most 3 times"):
-        revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, confidence=0.6)
+        revise_belief(
+            agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.6)
+        )
     later = one(agent, "Be kind.", kind=ProposalKind.PREFERENCE, change={"key": "manner", "value": "kind"})
     with pytest.raises(LimitReached, match="at most 3 times"):
         accept(proposal_id=later.id, decided_by=BEAT)
@@ -230,9 +248,13 @@ def test_beliefs_aspects_and_preferences_change_three_times_a_day_together(agent
 def test_a_revision_that_goes_too_far_is_refused(agent: Agent, given: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
     with pytest.raises(Invalid):
-        revise_belief(agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, **given)
+        revise_belief(
+            agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**given)
+        )
     with pytest.raises(NotFound):
-        revise_belief(agent_id=uuid4(), belief_id=belief.id, decided_by=BEAT, confidence=0.5)
+        revise_belief(
+            agent_id=uuid4(), belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.5)
+        )
 
 
 def test_a_proposal_of_another_tenant_cannot_be_seen(tenant: Tenant, other_tenant: Tenant) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.memories.services.graph.relations import NewRelation, relate
+from apps.selves.services.alignment import resonance_of
 from apps.selves.services.aspects import drop_aspect
-from apps.selves.services.resonance import resonance_of
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation

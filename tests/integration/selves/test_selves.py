@@ -25,7 +25,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, cap
-from arbor.selves.values import AspectKind, BeliefCategory, NewAspect, NewBelief, Standing
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, NewAspect, NewBelief, Standing
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import EdgeFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
@@ -51,8 +51,12 @@ def acts(agent: Agent) -> list[str]:
 def test_a_belief_is_held_revised_dropped_and_held_again_each_on_record(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
-        revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.3, status=Standing.QUESTIONED)
-        revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.3)
+        revise_belief(
+            belief_id=belief.id,
+            actor=ACTOR,
+            revision=BeliefRevision(confidence=0.3, status=Standing.QUESTIONED),
+        )
+        revise_belief(belief_id=belief.id, actor=ACTOR, revision=BeliefRevision(confidence=0.3))
         drop_belief(belief_id=belief.id, actor=ACTOR, reason="it broke")
         again = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         assert again.id == belief.id
@@ -96,7 +100,7 @@ def test_wrong_input_changes_nothing(agent: Agent) -> None:
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         for wrong in (math.nan, -0.1, 1.5, math.inf):
             with pytest.raises(Invalid, match="0 to 1"):
-                revise_belief(belief_id=belief.id, actor=ACTOR, confidence=wrong)
+                revise_belief(belief_id=belief.id, actor=ACTOR, revision=BeliefRevision(confidence=wrong))
         for unknown in (uuid4(), agent.id):
             with pytest.raises(NotFound, match="no belief"):
                 drop_belief(belief_id=unknown, actor=ACTOR)
@@ -192,7 +196,7 @@ def test_a_fact_is_trusted_by_what_its_agent_believes_now(agent: Agent) -> None:
         before = trust()
         relate_to_belief(agent, fact, belief.id)
         assert trust() == pytest.approx(before * 0.2)
-        revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.5)
+        revise_belief(belief_id=belief.id, actor=ACTOR, revision=BeliefRevision(confidence=0.5))
         assert trust() == pytest.approx(before * 0.5)
         drop_belief(belief_id=belief.id, actor=ACTOR)
         assert trust() == pytest.approx(before)
@@ -225,7 +229,7 @@ def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent:
     def doubt() -> None:
         try:
             with tenant_transaction(agent.tenant_id):
-                revise_belief(belief_id=belief.id, actor=ACTOR, confidence=0.5)
+                revise_belief(belief_id=belief.id, actor=ACTOR, revision=BeliefRevision(confidence=0.5))
         finally:
             connections.close_all()
 

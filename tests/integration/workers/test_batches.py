@@ -22,9 +22,9 @@ from apps.queues import (
     ALSO,
     MAX_BATCH_SIZE,
     TENANT_HEADER,
-    Message,
     Queue,
     Task,
+    TaskMessage,
     enqueue,
     publish_batched,
 )
@@ -36,9 +36,9 @@ from workers import tasks
 HERE, THERE = uuid4(), uuid4()
 
 
-def _hint(tenant_id: UUID, number: int) -> Message:
+def _hint(tenant_id: UUID, number: int) -> TaskMessage:
     arguments = {"agent_id": str(UUID(int=number)), "epoch": number}
-    return Message(task=Task.ADVANCE, tenant_id=tenant_id, arguments=arguments, shown=f"agent={number}")
+    return TaskMessage(task=Task.ADVANCE, tenant_id=tenant_id, arguments=arguments, shown=f"agent={number}")
 
 
 def _waiting(broker: redis.Redis) -> list[tuple[str, list[int]]]:

@@ -11,7 +11,7 @@ import pytest
 import redis
 from kombu.transport.redis import Channel
 
-from apps.queues import Message, Task, publish
+from apps.queues import Task, TaskMessage, publish
 from workers.app import app
 from workers.broker import EVENTS_BUFFERED_S, Consumer, Transport
 
@@ -35,7 +35,7 @@ def test_many_messages_are_sent_by_one_client(monkeypatch: pytest.MonkeyPatch) -
         made.append(self)
         really_init(self, *args, **kwargs)
 
-    message = Message(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
+    message = TaskMessage(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
     assert publish(message)
     monkeypatch.setattr(redis.Redis, "__init__", init)
     assert all(publish(message) for _ in range(10))
@@ -43,7 +43,7 @@ def test_many_messages_are_sent_by_one_client(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_every_thread_tells_our_broker(broker: redis.Redis) -> None:
-    message = Message(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
+    message = TaskMessage(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(publish, message).result()
     assert broker.llen("arbor:heartbeat") == 1

@@ -14,9 +14,9 @@ import redis
 from celery import Celery
 from django.db import transaction
 
-from apps.agents.models import Agent
-from apps.heartbeats.models import HeartbeatStatus, ScheduleState
-from apps.queues import QUEUE_OF, TENANT_HEADER, Message, Queue, Task, enqueue, publish
+from apps.agents.models import Agent, ScheduleState
+from apps.heartbeats.models import HeartbeatStatus
+from apps.queues import QUEUE_OF, TENANT_HEADER, Queue, Task, TaskMessage, enqueue, publish
 from apps.tenants.models import Tenant
 from arbor.errors import TenantRequired
 from arbor.models.ports import ScriptedModel
@@ -52,7 +52,7 @@ def test_beat_sends_few_static_hints_that_do_not_pile_up(celery: Celery) -> None
 
 @pytest.mark.parametrize("task", list(Task))
 def test_a_message_waits_in_the_queue_of_its_task(task: Task, broker: redis.Redis) -> None:
-    assert publish(Message(task=task, tenant_id=uuid4(), arguments={}, shown=""))
+    assert publish(TaskMessage(task=task, tenant_id=uuid4(), arguments={}, shown=""))
     waiting = {queue: broker.llen(f"arbor:{queue}") for queue in Queue}
     assert waiting == {queue: int(queue is QUEUE_OF[task]) for queue in Queue}
 
@@ -71,7 +71,7 @@ def test_a_message_that_cannot_be_sent_does_not_keep_the_next_one_back(
     celery.set_current()
     with transaction.atomic():
         for task in (Task.ADVANCE, Task.EXECUTE_CALL):
-            enqueue(Message(task=task, tenant_id=uuid4(), arguments={}, shown=""))
+            enqueue(TaskMessage(task=task, tenant_id=uuid4(), arguments={}, shown=""))
     assert sent == [Task.EXECUTE_CALL]
     assert "OOM command not allowed" in caplog.text
 
@@ -114,7 +114,7 @@ def test_a_message_without_a_tenant_is_refused(task: Task, celery: Celery) -> No
         celery.tasks[task.value].apply(kwargs=arguments[task], throw=True)
 
 
-def _deliver(celery: Celery, message: Message, *, tenant_id: UUID) -> None:
+def _deliver(celery: Celery, message: TaskMessage, *, tenant_id: UUID) -> None:
     celery.tasks[message.task.value].apply(
         kwargs=message.arguments, headers={TENANT_HEADER: str(tenant_id)}, throw=True
     )

@@ -16,7 +16,7 @@ import pytest
 from arbor.adapters.web_fetch import WebFetch
 from arbor.adapters.web_search import SearxngSearch
 from arbor.errors import ConfigurationInvalid, WebFailed
-from arbor.web.allow import AllowList
+from arbor.web.addresses import AllowList
 from arbor.web.ports import SearchResult
 
 HTML = (

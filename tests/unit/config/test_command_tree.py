@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import pytest
 
+from apps.agents.services.percepts import PERCEIVABLE_KINDS
 from apps.heartbeats.services.cycles import MOST_TICKS
-from apps.heartbeats.services.perception import PERCEIVABLE_KINDS
 from apps.heartbeats.services.thoughts import RING
 from apps.memories.services.embedding import reembed
 from apps.memories.services.graph import traversal as walks

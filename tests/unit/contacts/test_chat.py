@@ -17,7 +17,7 @@ from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ReplyInvalid
 from arbor.heartbeat.rebuild import PastHeartbeat, PastTurn, rebuilt
 from arbor.memory.code import CODE_LENGTH, code_blocks
-from arbor.selves.preferences import check_preference
+from arbor.selves.values import check_preference
 
 NOW = datetime(2026, 1, 2, 3, tzinfo=UTC)
 

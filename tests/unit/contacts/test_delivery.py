@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.contacts.delivery import MAX_TRIES, WAITS, after_failure
-from arbor.contacts.mentions import MAX_MENTIONS, named, possible_names
+from arbor.contacts.delivery import MAX_MENTIONS, MAX_TRIES, WAITS, after_failure, named, possible_names
 from arbor.contacts.signing import new_secret, open_secret, seal_secret, signature
 from arbor.contacts.values import DELIVERY_TRANSITIONS, DeliveryStatus
 from arbor.errors import SealBroken

@@ -8,11 +8,17 @@ from uuid import uuid4
 import pytest
 
 from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFound, TransitionIllegal
-from arbor.goals.feeling import FURTHER_ON
 from arbor.goals.hierarchy import ChildGoal
-from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import GoalRow
-from arbor.goals.values import MAX_ACTIVE, MAX_NEW_PER_BEAT, MAX_QUEUED, GoalSource, GoalState
+from arbor.goals.values import (
+    FURTHER_ON,
+    MAX_ACTIVE,
+    MAX_NEW_PER_BEAT,
+    MAX_QUEUED,
+    GoalSource,
+    GoalState,
+    NewGoalRequest,
+)
 from tests.unit.goals.builders import BEAT, LONG_AGO, NOW, backlog_of, goal_row
 
 A, Q, B, C, X = (

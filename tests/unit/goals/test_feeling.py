@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.goals.feeling import FURTHER_ON, STEP_FAILED, felt_after, in_a_word
+from arbor.goals.values import FURTHER_ON, STEP_FAILED, felt_after, in_a_word
 
 
 @pytest.mark.parametrize(

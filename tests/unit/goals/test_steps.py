@@ -10,11 +10,10 @@ import pytest
 
 from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.backlog import Backlog
-from arbor.goals.feeling import STEP_FAILED
 from arbor.goals.intents import MAX_ATTEMPTS, STALE_LOCK, IntentStatus
 from arbor.goals.plans import MAX_STEPS, PlanStatus, StepStatus
 from arbor.goals.rows import IntentRow
-from arbor.goals.values import GoalState
+from arbor.goals.values import STEP_FAILED, GoalState
 from arbor.ids import uuid7
 from tests.unit.goals.builders import (
     BEAT,

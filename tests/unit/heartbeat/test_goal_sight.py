@@ -160,11 +160,11 @@ def test_what_goals_came_to_is_part_of_the_scale() -> None:
 
 
 def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
-    seen = {"standing": [3, 4], "stale_beats": 5}
+    seen = {"reputation": [3, 4], "stale_beats": 5}
     found = circumstances_of(seen, None, exhausted_beats=2)
     assert (found.role, found.risk_tolerance, found.standing, found.dealings) == (None, BALANCED, 0.75, 4)
     assert (found.stale_beats, found.exhausted_beats) == (5, 2)
     traits = AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
     genome = AgentGenome(role=AgentRole.EXPLORER, traits=traits)
-    alone = circumstances_of({**seen, "standing": [0, 0]}, genome, exhausted_beats=0)
+    alone = circumstances_of({**seen, "reputation": [0, 0]}, genome, exhausted_beats=0)
     assert (alone.role, alone.risk_tolerance, alone.standing) == (AgentRole.EXPLORER, 0.9, None)

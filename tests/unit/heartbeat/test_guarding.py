@@ -26,7 +26,7 @@ from arbor.heartbeat.self_views import (
     ProposalView,
 )
 from arbor.heartbeat.situation import PerceptView
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.drives import Drive
 from arbor.selves.emotions import Event
 from tests.unit.heartbeat.builders import percept, situation

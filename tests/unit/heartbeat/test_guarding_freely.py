@@ -17,8 +17,7 @@ from arbor.heartbeat.reply import (
     NewGoal,
     Reply,
 )
-from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryResponse
 
 LIE = "I will lie to the harbour master."
 COSTLY = "Finish it, whatever it costs."

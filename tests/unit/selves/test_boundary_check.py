@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.embedding.ports import HashEmbedder
-from arbor.selves.boundaries import BoundaryResponse, BoundaryType
-from arbor.selves.boundary_check import (
-    SIMILARITY,
+from arbor.selves.boundaries import (
+    DEFAULT_BOUNDARIES,
+    IDENTITY_CORE,
+    RESOURCE_LIMIT,
+    BoundaryResponse,
     BoundaryRule,
-    check,
-    in_force,
-    may_go_on,
-    words_wanted,
+    BoundaryType,
 )
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES, IDENTITY_CORE, RESOURCE_LIMIT
+from arbor.selves.boundary_check import SIMILARITY, check, in_force, may_go_on, words_wanted
 
 
 def rule(**given: Any) -> BoundaryRule:

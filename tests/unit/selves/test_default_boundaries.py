@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import check
-from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 
 CROSSING = {
     "no_harm": [

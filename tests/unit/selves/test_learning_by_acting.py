@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid
-from arbor.selves.evidence import LARGEST_STEP, check_step, limited, standing, weigh
-from arbor.selves.experiences import Outcome, lesson
+from arbor.selves.evidence import LARGEST_STEP, check_step, limited, status_at, weigh
+from arbor.selves.experiences import ExperienceOutcome, lesson
 from arbor.selves.patterns import patterns
 from arbor.selves.trust import impression, trust
 from arbor.selves.values import Standing
@@ -80,7 +80,7 @@ def test_no_evidence_moves_a_belief_out_of_range_or_by_more_than_a_step(
     ],
 )
 def test_below_a_bound_a_belief_is_in_doubt(now: Standing, confidence: float, then: Standing) -> None:
-    assert standing(now, confidence) is then
+    assert status_at(now, confidence) is then
 
 
 @pytest.mark.parametrize("wanted", [0.1, 0.8, float("nan"), 1.2])
@@ -94,16 +94,16 @@ def test_one_decision_moves_a_belief_by_one_step(wanted: float) -> None:
 @pytest.mark.parametrize(
     ("outcome", "attempts", "successes", "begins"),
     [
-        (Outcome.FAILURE, 5, 5, "Avoid doing recall (the tide) the same way again: no luck"),
-        (Outcome.PARTIAL, 5, 5, "Do recall (the tide) differently next time: no luck"),
-        (Outcome.SUCCESS, 0, 0, "Do recall (the tide) again"),
-        (Outcome.SUCCESS, 5, 2, "Do recall (the tide) again"),
-        (Outcome.SUCCESS, 4, 2, ""),
-        (Outcome.UNKNOWN, 0, 0, ""),
+        (ExperienceOutcome.FAILURE, 5, 5, "Avoid doing recall (the tide) the same way again: no luck"),
+        (ExperienceOutcome.PARTIAL, 5, 5, "Do recall (the tide) differently next time: no luck"),
+        (ExperienceOutcome.SUCCESS, 0, 0, "Do recall (the tide) again"),
+        (ExperienceOutcome.SUCCESS, 5, 2, "Do recall (the tide) again"),
+        (ExperienceOutcome.SUCCESS, 4, 2, ""),
+        (ExperienceOutcome.UNKNOWN, 0, 0, ""),
     ],
 )
 def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
-    outcome: Outcome, attempts: int, successes: int, begins: str
+    outcome: ExperienceOutcome, attempts: int, successes: int, begins: str
 ) -> None:
     found = lesson(
         action="recall",

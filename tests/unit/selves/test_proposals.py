@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.errors import Invalid, LimitReached, TransitionIllegal
-from arbor.selves.nearness import jaro_winkler
 from arbor.selves.proposals import (
     MAX_PENDING,
     NewProposal,
@@ -17,6 +16,7 @@ from arbor.selves.proposals import (
     ProposalStatus,
     check_pace,
     duplicate_of,
+    jaro_winkler,
     to_expire,
     transition,
 )

@@ -9,7 +9,7 @@ import pytest
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.context_budget import estimate_tokens
 from arbor.web.answers import (
-    Answer,
+    InquiryAnswer,
     answer_request,
     appraise_request,
     longest_shown,
@@ -30,7 +30,7 @@ PAGES = (
 
 
 def test_no_page_and_no_memory_can_leave_its_block() -> None:
-    answer = Answer(text=HOSTILE, confidence=0.5, sources=(0,))
+    answer = InquiryAnswer(text=HOSTILE, confidence=0.5, sources=(0,))
     for request in (
         answer_request(HOSTILE, PAGES, remembered=[HOSTILE], nonce=MARK, window=WINDOW),
         appraise_request(HOSTILE, answer, PAGES, nonce=MARK, window=WINDOW),
@@ -46,7 +46,7 @@ def test_no_page_and_no_memory_can_leave_its_block() -> None:
 def test_the_sources_share_the_window_of_the_model_that_is_asked(window: int) -> None:
     pages = [Page(url="https://a.example", title="Reef", text="fathom " * 1_000) for _ in range(9)]
     pages += [Page(url="https://b.example", title="Note", text="A short note.")]
-    answer = Answer(text="Eleven. " * 300, confidence=0.5, sources=(0,))
+    answer = InquiryAnswer(text="Eleven. " * 300, confidence=0.5, sources=(0,))
     known = ["It is deep. " * 100] * 5
     for request in (
         answer_request("How deep?", pages, remembered=known, nonce=MARK, window=window),
@@ -85,7 +85,7 @@ def test_an_answer_is_read_with_the_sources_it_rests_on() -> None:
 
     found = read_answer(f"```json\n{json.dumps(written)}\n```", pages=2)
 
-    assert found == Answer(text="Eleven.\ufffd", confidence=0.8, sources=(1, 0), worth_keeping=False)
+    assert found == InquiryAnswer(text="Eleven.\ufffd", confidence=0.8, sources=(1, 0), worth_keeping=False)
 
 
 @pytest.mark.parametrize(

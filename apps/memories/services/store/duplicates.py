@@ -18,7 +18,7 @@ from apps.memories.services.embedding.literals import AT_ONCE, BLOCK, decoded
 from apps.memories.services.store import queries
 from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.tenants.encoding import to_json
-from apps.tenants.postgresql.reals import Reals
+from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch
 from arbor.memory.duplicates import says_the_same

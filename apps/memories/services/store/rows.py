@@ -23,7 +23,7 @@ from apps.memories.services.store.reinforcement import PlacedMemory
 from apps.memories.services.store.segmentation import Episodes, segment_memories
 from apps.memories.services.store.term_counts import count_terms_of, counted, terms_of
 from apps.tenants.encoding import to_json
-from apps.tenants.postgresql.reals import Reals
+from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
 from arbor.ids import uuid7
 from arbor.memory.duplicates import WORDINGS_KEPT

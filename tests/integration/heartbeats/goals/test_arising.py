@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from apps.agents.models import Agent, AgentState
+from apps.agents.models import Agent, AgentState, Percept, PerceptKind
 from apps.goals.models import Goal, GoalMemoryLink, Satisfaction
 from apps.goals.services.goals import create_goal, move_goal
-from apps.heartbeats.models import Heartbeat, Percept, PerceptKind
+from apps.heartbeats.models import Heartbeat
 from apps.selves.models import PeerModel
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.injection import EXHAUSTED_BEATS

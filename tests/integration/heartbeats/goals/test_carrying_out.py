@@ -10,7 +10,7 @@ from django.conf import settings
 
 from apps.agents.models import Agent
 from apps.goals.models import Goal, Intent, Plan, PlanStep
-from apps.goals.services.plans import add_plan
+from apps.goals.services.goals import add_plan
 from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.intents import IntentStatus

@@ -9,10 +9,9 @@ from uuid import UUID
 import pytest
 from django.utils import timezone
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.goals.models import Goal, GoalMemoryLink, Intent, Plan, PlanStep, Satisfaction
 from apps.goals.services.goals import create_goal, move_goal
-from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.models import Edge
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.intents import IntentStatus

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, PerceptKind, Trigger
+from apps.agents.services.percepts import perceive
 from apps.fleet.contact import message_agent
 from apps.goals.models import Goal, Intent
-from apps.heartbeats.models import HeartbeatStatus, PerceptKind, Trigger
-from apps.heartbeats.services.perception import perceive
+from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from tests.integration.heartbeats.beater import Beater, Script
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.audit.models import AuditAction, AuditEvent
 from apps.contacts.models import ChatSession
-from apps.heartbeats.models import Percept, PerceptKind
 from apps.memories.models import Memory
 from apps.selves.models import (
     BeliefEvidence,
@@ -132,7 +131,7 @@ def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
                 interactions=interactions,
                 last_at=now - timedelta(days=9 - place),
             )
-        peers.note_meetings(
+        peers.record_meetings(
             agent_id=agent.id,
             tick=1,
             now=now,

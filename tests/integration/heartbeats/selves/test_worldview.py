@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from apps.agents.models import Agent, AgentState
+from apps.heartbeats.services.promotion import look_for_proposals
 from apps.memories.models import Activation, Cluster, Memory, MemoryAccess
 from apps.selves.models import (
     Belief,
@@ -14,7 +15,6 @@ from apps.selves.models import (
     Proposal,
     SelfChange,
 )
-from apps.selves.services.promotion import look_for_proposals
 from apps.selves.services.proposals import accept
 from apps.tenants.scope import tenant_transaction
 from tests.factories.heartbeats import HeartbeatFactory

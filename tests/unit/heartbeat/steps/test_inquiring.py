@@ -18,7 +18,7 @@ from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
-from arbor.web.calls import WEB_HANDLE
+from arbor.web.plan import WEB_HANDLE
 from tests.unit.heartbeat.beats import HEARTBEAT, Answers, beat_of, decision_of, deed_of, recalled, result_of
 from tests.unit.heartbeat.builders import NONCE, NOW
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models.functions import Greatest
 
-from apps.agents.models import Agent
+from apps.agents.models.agents import Agent
 from apps.tenants.fields import StoredField, TenantOneToOne
 from apps.tenants.models import TenantModel
 
@@ -86,6 +86,7 @@ class HeartbeatSchedule(TenantModel):
     )
 
     class Meta(TenantModel.Meta):
+        db_table = "heartbeats_heartbeatschedule"
         indexes = [
             models.Index(fields=["next_due_at"], name="heartbeats_due", condition=models.Q(in_flight=False)),
             models.Index(

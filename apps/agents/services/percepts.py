@@ -1,19 +1,21 @@
-"""Percepts from persons and programs, and schedules that they bring forward."""
+"""Percepts from persons and programs, and schedules that events bring forward or pause."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models.functions import Least, Now
+from django.db.models import Case, F, Value, When
+from django.db.models.functions import Coalesce, Greatest, Least, Now
 
+from apps.agents.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.agents.services.profile import agent_by_id
 from apps.audit.models import AuditAction
 from apps.audit.services import record
-from apps.heartbeats.models import HeartbeatSchedule, Percept, PerceptKind, ScheduleState, Trigger
 from apps.tenants.scope import current_tenant
 from arbor.errors import Invalid
 from arbor.heartbeat.sections.moment import MESSAGE_LENGTH
@@ -45,7 +47,7 @@ def perceive(
     """
     if kind not in PERCEIVABLE_KINDS:
         raise Invalid(
-            f"an agent can be told of {', '.join(PERCEIVABLE_KINDS)}, not {kind!r}; `arbor agent tell` sends messages"
+            f"an agent can be notified of {', '.join(PERCEIVABLE_KINDS)}, not {kind!r}; `arbor agent tell` sends messages"
         )
     content = content.strip()
     if not content or len(content) > MESSAGE_LENGTH or "\0" in content:
@@ -71,10 +73,22 @@ def perceive(
     return percept
 
 
-def bring_forward(*, agent_id: UUID, trigger: Trigger) -> None:
-    """Make the agent due now, with this trigger; after the heartbeat under way, if there is one."""
-    HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF).update(
-        next_due_at=Least("next_due_at", Now()), next_trigger=trigger
+def bring_forward(*, agent_id: UUID, trigger: Trigger, timers_only: bool = False) -> bool:
+    """Make the agent due now, with this trigger, after the heartbeat under way, if there is one; False if it is inactive.
+
+    With `timers_only`, another trigger than a timer stays: it has somebody who waits for an answer.
+    """
+    cause = Case(When(next_trigger=Trigger.TIMER, then=Value(trigger.value)), default=F("next_trigger"))
+    due = HeartbeatSchedule.objects.filter(agent_id=agent_id).exclude(state=ScheduleState.OFF)
+    return bool(
+        due.update(next_due_at=Least("next_due_at", Now()), next_trigger=cause if timers_only else trigger)
+    )
+
+
+def pause_schedule(*, agent_id: UUID, until: datetime) -> None:
+    """Pause the agent's heartbeats until a time at least; a running one goes on."""
+    HeartbeatSchedule.objects.filter(agent_id=agent_id).update(
+        paused_until=Greatest(Coalesce("paused_until", until), until)
     )
 
 

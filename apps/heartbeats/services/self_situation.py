@@ -1,12 +1,27 @@
-"""The columns about the self in the statement of `apps.heartbeats.services.situation` that reads a situation."""
+"""The self of an agent in situations: columns of the statement that reads a situation, and views of them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-#: The most aspects and beliefs in a situation, the most stable first: each prompt contains them.
-ASPECTS_SHOWN = 6
-BELIEFS_SHOWN = 8
+from arbor.heartbeat.self_views import (
+    CapabilityView,
+    ContradictionView,
+    DriveView,
+    ExperienceView,
+    MoodView,
+    PeerView,
+    PreferenceView,
+    ProposalView,
+)
+from arbor.heartbeat.steps.feeling import USER
+from arbor.selves.drives import URGENT, Drive, in_touch, read_drives
+from arbor.selves.emotions import baseline_of, read_mood
+from arbor.selves.trust import trust
+from arbor.selves.values import ASPECTS_SHOWN, BELIEFS_SHOWN
+
 #: The origin of seed 000 shows five proposals; the others are ours.
 PROPOSALS_SHOWN = 5
 PREFERENCES_SHOWN = 12
@@ -17,7 +32,7 @@ EXPERIENCES_SHOWN = 5
 EXPERIENCES_LOOKED_AT = 40
 
 #: `a` is the agent's row, `s` its state.
-SELF_SEEN = """
+SELF_COLUMNS = """
     s.drives::json AS drives, s.mood::json AS mood, s.learned::json AS learned, s.stale_beats AS stale_beats,
     (SELECT coalesce(json_agg(aspect), '[]') FROM (
         SELECT id, kind, content, status FROM selves_identityaspect
@@ -85,3 +100,45 @@ def self_values() -> dict[str, Any]:
         "experiences_looked_at": EXPERIENCES_LOOKED_AT,
         "peers": PEERS_SHOWN,
     }
+
+
+def view_self(columns: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
+    """Return the situation's fields about the self by name, from the columns of the situation."""
+    drives = in_touch(read_drives(columns["drives"], now), columns["last_user_contact_at"])
+    levels = {drive: drives.level(drive, now) for drive in Drive}
+    mood = read_mood(columns["mood"], baseline=baseline_of([columns["tone"] or ""]), now=now)
+    return {
+        "drives": [
+            DriveView(name=drive, level=level, urgent=level >= URGENT) for drive, level in levels.items()
+        ],
+        "mood": MoodView(valence=mood.valence, arousal=mood.arousal),
+        "stale_beats": columns["stale_beats"],
+        "capabilities": [
+            CapabilityView(action=action, attempts=attempts, successes=successes)
+            for action, (attempts, successes) in sorted((columns["learned"] or {}).items())
+        ],
+        "contradictions": [ContradictionView.model_validate(row) for row in columns["contradictions"]],
+        "proposals": [ProposalView.model_validate(row) for row in columns["proposals"]],
+        "preferences": [PreferenceView.model_validate(row) for row in columns["preferences"]],
+        "experiences": [ExperienceView.model_validate(row) for row in columns["experiences"]],
+        "peers": [_peer(row, columns) for row in columns["peers"]],
+    }
+
+
+def _peer(row: Mapping[str, Any], columns: Mapping[str, Any]) -> PeerView:
+    heard = {percept["kind"] for percept in columns["percepts"]}
+    return PeerView(
+        name=row["name"],
+        present=row["present"]
+        or (row["peer_id"] is None and row["name"] == USER and "user_message" in heard),
+        trust=trust(
+            successes=row["successes"],
+            interactions=row["interactions"],
+            tick=columns["beats"] + 1,
+            last_tick=row["last_tick"],
+        ),
+        competence=row["competence"],
+        reliability=row["reliability"],
+        interests=row["interests"],
+        interactions=row["interactions"],
+    )

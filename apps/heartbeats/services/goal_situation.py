@@ -1,13 +1,17 @@
-"""The columns about goals in the statement of `apps.heartbeats.services.situation` that reads a situation."""
+"""The goals of agents in situations: columns of the statement that reads a situation, and views of them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from apps.goals.services.loading import EXPERIENCED
+from apps.goals.services.queries import EXPERIENCED
 from apps.tenants.statements import fetch
+from arbor.agents.genome import AgentTraits
+from arbor.heartbeat.goal_situation import view_goals, view_plans
+from arbor.heartbeat.goal_views import GoalView, PlanView
 
 #: The latest notes of each goal in a situation.
 NOTES_SHOWN = 3
@@ -39,7 +43,7 @@ _PRESENT = """
     WHERE l.tenant_id = g.tenant_id AND l.goal_id = g.id AND x.at > now() - interval '1 day'
 """
 #: `a` is the agent's row, `s` its state. A goal is an array, in the order in which `arbor.heartbeat.goal_situation` unpacks it.
-GOALS_SEEN = f"""
+GOAL_COLUMNS = f"""
     (SELECT coalesce(json_agg(json_build_array(
             g.id, g.title, g.description, g.state, g.layer, g.source, g.fraction, g.deadline, g.touched_at, g.parent_id,
             g.expected_reward, g.effort, g.emotional_valence, g.rule, ARRAY(
@@ -91,12 +95,12 @@ GOALS_SEEN = f"""
     ({EXPERIENCED}) AS experienced
 """  # noqa: S608 (our own statements)
 #: The input of the goal rules (`arbor.goals.injection`), besides the self and the latest heartbeats.
-CIRCUMSTANCES_SEEN = """
+CIRCUMSTANCE_COLUMN = """
     (SELECT json_build_array(coalesce(sum(successes), 0), coalesce(sum(interactions), 0)) FROM selves_peermodel
-        WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS standing
+        WHERE tenant_id = a.tenant_id AND peer_id = a.id) AS reputation
 """
 _OF_AGENTS = f"""
-SELECT a.id, {GOALS_SEEN} FROM agents_agent a
+SELECT a.id, {GOAL_COLUMNS} FROM agents_agent a
 LEFT JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 WHERE a.tenant_id = %(tenant)s AND a.id = ANY(%(agents)s::uuid[])
 """  # noqa: S608 (our own statements)
@@ -108,9 +112,19 @@ def goal_values() -> dict[str, Any]:
     return {"notes": NOTES_SHOWN}
 
 
-def see_goals(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
+def load_goals(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
     """Read the goals of agents by column names; unknown agents are left out. One query."""
     found: dict[UUID, dict[str, Any]] = {agent_id: {} for agent_id in agent_ids}
     for agent_id, *columns in fetch(_OF_AGENTS, agents=list(agent_ids), **goal_values()):
         found[agent_id] = dict(zip(_NAMES, columns, strict=True))
     return found
+
+
+def goal_views(*, agent_id: UUID, traits: AgentTraits | None, now: datetime) -> list[GoalView]:
+    """Return the open goals, most important first. One query."""
+    return view_goals(load_goals([agent_id])[agent_id], traits=traits, now=now)["goals"]
+
+
+def plan_views(*, agent_id: UUID) -> list[PlanView]:
+    """Return the active plans and drafts. One query."""
+    return view_plans(load_goals([agent_id])[agent_id])

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from apps.selves.services.experiences import delete_oldest_experiences
-from apps.selves.services.proposals import Proposed, expire_overdue, propose
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.selves.models import Experience
+from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.statements import fetch
 from arbor.selves.experiences import MOST_KEPT
 from arbor.selves.patterns import LOOKED_AT, Pattern, patterns
@@ -94,18 +96,18 @@ SELECT
 class Consolidated:
     """The result of a run: proposals, and deleted experiences."""
 
-    proposed: Proposed
-    let_go: int = 0
+    proposed: ProposalResult
+    deleted_experiences: int = 0
 
 
 def look_for_proposals(*, agent_id: UUID) -> Consolidated:
     """Propose an agent's established facts and its habits. One statement where there is nothing.
 
     A fact about itself is proposed as a side of who it is, another one as something to believe; what it keeps doing as a
-    pattern, or as learned where it always worked; a theme that has grown large as an insight, and what came to mind by
+    pattern, or as learned where it always worked; a cluster that has grown large as an insight, and what came to mind by
     itself as preconscious. What has been pending for too long expires.
     """
-    ((memories, actions, worked, known, experiences, themes, edge, overdue),) = fetch(
+    ((memories, actions, worked, known, experiences, clusters, edge, overdue),) = fetch(
         _CANDIDATES,
         agent=agent_id,
         recalled=RECALLED_ENOUGH,
@@ -126,11 +128,13 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
     habits = [pattern for pattern in patterns(actions) if pattern.key not in known][:MOST_PATTERNS]
     proposals = [_promotion(memory) for memory in memories]
     proposals += [_habit(habit, always_worked=works.get(habit.key, 0) >= habit.seen) for habit in habits]
-    proposals += [_insight(theme) for theme in themes]
+    proposals += [_insight(cluster) for cluster in clusters]
     proposals += [_preconscious(memory) for memory in edge]
     gone = delete_oldest_experiences(agent_id=agent_id) if experiences > MOST_KEPT else 0
     proposed = propose(agent_id=agent_id, proposals=proposals)
-    return Consolidated(proposed=replace(proposed, expired=(*over, *proposed.expired)), let_go=gone)
+    return Consolidated(
+        proposed=replace(proposed, expired=(*over, *proposed.expired)), deleted_experiences=gone
+    )
 
 
 def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
@@ -145,14 +149,14 @@ def _habit(habit: Pattern, *, always_worked: bool) -> NewProposal:
     )
 
 
-def _insight(theme: dict[str, Any]) -> NewProposal:
+def _insight(cluster: dict[str, Any]) -> NewProposal:
     return NewProposal(
         kind=ProposalKind.INSIGHT,
-        content=f"My memories gather around {theme['name']}: {theme['size']} of them belong to it.",
+        content=f"My memories gather around {cluster['name']}: {cluster['size']} of them belong to it.",
         # 0.5 at ten, towards 1.
-        confidence=round(1 - THEME_SIZE / 2 / theme["size"], 3),
+        confidence=round(1 - THEME_SIZE / 2 / cluster["size"], 3),
         source=SOURCE,
-        change={"theme": theme["id"]},
+        change={"theme": cluster["id"]},
     )
 
 
@@ -184,3 +188,19 @@ def _promotion(memory: dict[str, Any]) -> NewProposal:
         },
         evidence=[memory["id"]],
     )
+
+
+def delete_oldest_experiences(*, agent_id: UUID) -> int:
+    """Delete an agent's oldest experiences above the limit, audited; return how many. One statement, if none."""
+    own = Experience.objects.filter(agent_id=agent_id)
+    latest = own.order_by("-tick", "-id").values("id")[:MOST_KEPT]
+    gone, _ = own.exclude(id__in=latest).delete()
+    if gone:
+        record(
+            action=AuditAction.TRUNCATED,
+            actor="system:experiences",
+            agent_id=agent_id,
+            message=f"let go of the {gone} oldest experiences: an agent keeps {MOST_KEPT:,}",
+            detail={"experiences": gone},
+        )
+    return gone

@@ -1,0 +1,62 @@
+"""Percepts: the events that reach agents between heartbeats."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from apps.agents.models.agents import Agent
+from apps.tenants.fields import OnDelete, TenantForeignKey
+from apps.tenants.models import TenantModel
+from arbor.ids import uuid7
+
+
+class PerceptKind(models.TextChoices):
+    """Kinds of percepts."""
+
+    #: Somebody wrote to it.
+    USER_MESSAGE = "user_message"
+    #: Another agent of its tenant wrote to it.
+    PEER_MESSAGE = "peer_message"
+    #: An action with a later result has ended.
+    ACTION_RESULT = "action_result"
+    #: Something happened around it.
+    ENVIRONMENT = "environment"
+    #: Something went wrong.
+    ERROR = "error"
+    #: A step was abandoned because it used up its heartbeats.
+    TIMEOUT = "timeout"
+    #: Somebody interrupts it.
+    INTERRUPT = "interrupt"
+
+
+class Percept(TenantModel):
+    """An event that reached an agent and is pending until a heartbeat takes it in."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    agent = TenantForeignKey(Agent, related_name="percepts")
+    kind = models.CharField(max_length=16, choices=PerceptKind)
+    content = models.TextField()
+    #: The agent that sent it, if one did.
+    peer = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, related_name="+")
+    #: Ids of its subject: {"goal": id, "intent": id, "message": id, …}.
+    detail = models.JSONField(default=dict, db_default={})
+    #: Whether it brought the next heartbeat forward.
+    urgent = models.BooleanField(default=False, db_default=False)
+    at = models.DateTimeField(auto_now_add=True)
+    #: The heartbeat that took it in; empty while it is pending.
+    heartbeat = TenantForeignKey(
+        "heartbeats.Heartbeat", deleting=OnDelete.SET_NULL, null=True, related_name="+"
+    )
+
+    class Meta(TenantModel.Meta):
+        db_table = "heartbeats_percept"
+        indexes = [
+            models.Index(
+                fields=["tenant", "agent", "at"],
+                name="heartbeats_percept_waiting",
+                condition=models.Q(heartbeat__isnull=True),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.content[:60]}"

@@ -1,0 +1,64 @@
+"""Statements about backlogs by hand: heartbeats run them (`docs/decisions/0005`)."""
+
+from __future__ import annotations
+
+#: The number of latest closed goals that expected rewards are computed from.
+EXPERIENCE_SPAN = 50
+
+#: The lock of backlogs: every heartbeat that changes a goal takes it.
+LOCK_AGENTS = """
+SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = ANY(%(agents)s::uuid[])
+ORDER BY id FOR NO KEY UPDATE
+"""
+#: In the order of `loading._goal`; read in binary form, for every heartbeat that changes a goal.
+LOCK_OPEN_GOALS = """
+SELECT agent_id, id, parent_id, title, description, state, layer, source, fraction, fraction_by_hand, blocked_by,
+    blocked_by_goal_id, emotional_valence, expected_reward, effort, deadline, heartbeat_id, rule, touched_at,
+    completed_at, abandoned_at, abandonment_reason
+FROM goals_goal
+WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND state IN ('active', 'queued', 'backburner')
+ORDER BY id FOR UPDATE
+"""
+#: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`.
+EXPERIENCED = f"""
+    SELECT coalesce(json_object_agg(source, json_build_array(mean, goals)), '{{}}') FROM (
+        SELECT g.source, avg(e.reward_actual) AS mean, count(*) AS goals FROM (
+            SELECT goal_id, reward_actual FROM goals_satisfaction
+            WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC LIMIT {EXPERIENCE_SPAN}
+        ) e JOIN goals_goal g ON g.tenant_id = %(tenant)s AND g.id = e.goal_id
+        GROUP BY g.source
+    ) by_source
+"""  # noqa: S608 (our own number)
+#: Beside the goals, in the same heartbeats: open intents, open plans with their steps, ended parts of open goals, what goals came to. Rows are
+#: arrays, in the order of `_intent`, `_plan` and `_step` of `loading`.
+BESIDE_GOALS = f"""
+SELECT a.id,
+    (SELECT json_agg(json_build_array(i.id, i.goal_id, i.step_id, i.action, i.description, i.status, i.attempts,
+            i.last_error, i.locked_by, i.locked_at, i.ticks_used, i.tick_limit,
+            i.status = 'locked' AND EXISTS (
+                SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = %(tenant)s AND h.id = i.locked_by
+                    AND h.status IN ('running', 'waiting')
+            )) ORDER BY i.id)
+        FROM goals_intent i
+        WHERE i.tenant_id = %(tenant)s AND i.agent_id = a.id AND i.status IN ('pending', 'locked')),
+    (SELECT json_agg(json_build_array(p.id, p.goal_id, p.status, p.dependencies, p.estimated_ticks, p.estimated_cost,
+            p.risk, p.reason, (
+                SELECT json_agg(json_build_array(s.id, s.position, s.action, s.description, s.precondition,
+                    s.postcondition, s.estimated_ticks, s.status) ORDER BY s.position)
+                FROM goals_planstep s WHERE s.tenant_id = %(tenant)s AND s.plan_id = p.id
+            )) ORDER BY p.id)
+        FROM goals_plan p
+        WHERE p.tenant_id = %(tenant)s AND p.agent_id = a.id AND p.status IN ('draft', 'active')),
+    (SELECT json_agg(json_build_array(c.parent_id, c.state, c.goals)) FROM (
+        SELECT parent.id AS parent_id, ended.state, ended.goals FROM goals_goal parent CROSS JOIN LATERAL (
+            SELECT child.state, count(*) AS goals FROM goals_goal child
+            WHERE child.tenant_id = %(tenant)s AND child.parent_id = parent.id
+                AND child.state IN ('completed', 'abandoned')
+            GROUP BY child.state
+        ) ended
+        WHERE parent.tenant_id = %(tenant)s AND parent.agent_id = a.id
+            AND parent.state IN ('active', 'queued', 'backburner')
+    ) c),
+    ({EXPERIENCED})
+FROM unnest(%(agents)s::uuid[]) AS a (id)
+"""  # noqa: S608 (our own statement)
