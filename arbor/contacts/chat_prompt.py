@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict
 from arbor.clock import when
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.context_budget import estimate_tokens, room_of
+from arbor.heartbeat.fitting import estimate_tokens, room_of
 from arbor.heartbeat.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
+from arbor.heartbeat.quotations import Data, Section, line
 from arbor.heartbeat.sections import memories, selfhood
-from arbor.heartbeat.sections.text import Data, Section, line
 from arbor.heartbeat.self_views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.working_memory import WorkingMemory

@@ -8,8 +8,8 @@ from typing import Any
 
 from arbor.clock import SystemClock
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
+from arbor.heartbeat.situation import Mode
 from arbor.pipeline.engine import Handler, NodeResult, Outcome, advance, begin, run_alone
 from arbor.pipeline.values import Graph
 

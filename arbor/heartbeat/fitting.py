@@ -7,13 +7,75 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat.context_budget import Side, estimate_tokens, side_of
-from arbor.heartbeat.memory_sources import PEER_MESSAGE, USER_MESSAGE
-from arbor.heartbeat.sections.text import Section, line
-from arbor.heartbeat.situation import PerceptView, Situation
+from arbor.heartbeat.quotations import Section, line
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
+from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
+
+#: The largest share of the model's window that is reserved for the reply.
+REPLY_SHARE = 0.25
+#: The least part of its share that a side keeps in a small window.
+LEAST_SCALE = 0.1
+
+
+class Side(StrEnum):
+    """The parts of a prompt with a token share."""
+
+    IDENTITY = "identity"
+    MEMORY = "memory"
+    WORLD_STATE = "world_state"
+    ACTION_HISTORY = "action_history"
+
+
+#: Tokens (seed 003, 10.6); the remainder is for the reply.
+SHARES: Mapping[Side, int] = {
+    Side.IDENTITY: 500,
+    Side.MEMORY: 2_000,
+    Side.WORLD_STATE: 1_500,
+    Side.ACTION_HISTORY: 1_000,
+}
+
+_SIDE_OF: Mapping[str, Side] = {
+    **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
+    **dict.fromkeys(("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY),
+    "last_beat": Side.ACTION_HISTORY,
+}
+#: Short sections that are never cut.
+_WHOLE = frozenset(
+    {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
+)
+
+
+def side_of(section: str) -> Side | None:
+    """Return the side of a section; None for a section that is never cut."""
+    return None if section in _WHOLE else _SIDE_OF.get(section, Side.WORLD_STATE)
+
+
+def estimate_tokens(text: str) -> int:
+    """Return the estimated tokens of a text."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:
+    """Return the tokens of each side, scaled down for a small window.
+
+    All in tokens: `window` of the model, `fixed` of the unchanging part, `reply` of the longest reply.
+    """
+    room = room_of(window=window, fixed=fixed, reply=reply)
+    wanted = sum(SHARES.values())
+    if room >= wanted:
+        return SHARES
+    scale = max(room / wanted, LEAST_SCALE)
+    return {side: int(share * scale) for side, share in SHARES.items()}
+
+
+def room_of(*, window: int, fixed: int, reply: int) -> int:
+    """Return the tokens for all sides together, after the fixed part and the reply."""
+    return window - fixed - min(reply, int(window * REPLY_SHARE))
+
 
 # Tokens of an entry's id, date and punctuation.
 _ENTRY_OVERHEAD = 20

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arbor.heartbeat.feeling import events_of
 from arbor.heartbeat.focus import foremost
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.quotations import clip, closed, quoted
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import Mode, Situation
+from arbor.heartbeat.steps.feeling import events_of
 from arbor.selves.emotions import felt
 
 NARRATIVE_LENGTH = 4_000

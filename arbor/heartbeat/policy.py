@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_choices import (
     carry_out,
@@ -24,7 +23,7 @@ from arbor.heartbeat.reflex_choices import (
     query_of,
 )
 from arbor.heartbeat.reflex_draft import Draft, excerpt
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import Mode, Situation
 from arbor.selves.boundaries import BoundaryResponse
 
 # Phrases of a request.

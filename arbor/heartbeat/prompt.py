@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from arbor.heartbeat import sections
-from arbor.heartbeat.context_budget import estimate_tokens, room_of, shares
-from arbor.heartbeat.fitting import fit
+from arbor.heartbeat.fitting import estimate_tokens, fit, room_of, shares
 from arbor.heartbeat.reply import InsightKind
 from arbor.heartbeat.reply_schema import asked_keys
 from arbor.heartbeat.sections import Section

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any
 
 from arbor.contacts.values import Speaker
+from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.goal_views import GoalView, IntentView
-from arbor.heartbeat.modes import CONSOLIDATION_EVERY
 from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_draft import Draft, excerpt
 from arbor.heartbeat.reply import ProposalChoice

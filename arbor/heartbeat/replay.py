@@ -15,8 +15,8 @@ from arbor.heartbeat.budgets import budget_of
 from arbor.heartbeat.decision import Decision, Verdict, decide
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
-from arbor.heartbeat.record import dropped_json
 from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import dropped_json
 from arbor.heartbeat.situation import Environment, Situation
 from arbor.heartbeat.turns import merge_replies, within_heartbeat
 from arbor.selves.boundary_check import BoundaryRule

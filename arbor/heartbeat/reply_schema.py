@@ -8,7 +8,6 @@ from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS, ActionRegistry, ActionSpec
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.reply import (
     COMMON_KEYS,
     FURTHER_KEYS,
@@ -32,7 +31,7 @@ from arbor.heartbeat.reply import (
     PeerOutcome,
     ProposalChoice,
 )
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import Mode, Situation
 
 SCHEMA_NAME = "heartbeat_reply"
 # One for each set of permitted actions.

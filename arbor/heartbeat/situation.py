@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from arbor.goals.intents import IntentStatus
@@ -10,7 +11,6 @@ from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.self_views import (
     AspectView,
     BeliefView,
@@ -28,6 +28,26 @@ from arbor.heartbeat.self_views import (
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
+
+
+class Mode(StrEnum):
+    """The focus of a heartbeat; decides the directive in its prompt."""
+
+    #: A user waits for an answer.
+    CONVERSATION = "conversation"
+    #: The memory needs consolidation.
+    CONSOLIDATION = "consolidation"
+    #: Goals are active but nothing is committed: break one into steps.
+    PLAN_EXECUTION = "plan_execution"
+    #: A committed step waits: do it.
+    GOAL_PURSUIT = "goal_pursuit"
+    #: Nothing presses: think, and find something worth wanting.
+    REFLECTION = "reflection"
+
+
+#: `apps.heartbeats.models.PerceptKind`.
+USER_MESSAGE = "user_message"
+PEER_MESSAGE = "peer_message"
 
 
 class MemoryView(SituationPart):

@@ -22,7 +22,7 @@ from apps.tenants.statements import fetch
 from arbor.errors import StaleLease
 from arbor.heartbeat.checkpoint import checkpoint_json
 from arbor.heartbeat.needs import Question
-from arbor.heartbeat.record import dropped_json
+from arbor.heartbeat.results import dropped_json
 from arbor.heartbeat.state import Beat
 from arbor.ids import uuid7
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from arbor.heartbeat.quotations import Data, Section
 from arbor.heartbeat.sections import goals, memories, moment, selfhood
-from arbor.heartbeat.sections.text import Data, Section
 from arbor.heartbeat.situation import Situation
 
 __all__ = ["Section", "render"]

@@ -9,7 +9,7 @@ from arbor.goals.feeling import in_a_word
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
-from arbor.heartbeat.sections.text import Data, line
+from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import Situation
 
 # The text counts the others. Goals: the origin of seed 000.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arbor.clock import when
-from arbor.heartbeat.sections.text import Data, line
+from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import BufferItemView, ClusterView, MemoryView
 from arbor.heartbeat.working_memory import WorkingMemory
 

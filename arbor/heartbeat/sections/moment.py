@@ -13,9 +13,8 @@ from arbor.goals.injection import calls_for_work
 from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
 from arbor.heartbeat.failure_modes import Notice
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.sections.text import Data, line
-from arbor.heartbeat.situation import Environment, LastHeartbeat, PerceptView, Situation
+from arbor.heartbeat.quotations import Data, line
+from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, PerceptView, Situation
 
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5

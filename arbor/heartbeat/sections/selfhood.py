@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from arbor.heartbeat.sections.text import Data, line
+from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.self_views import (
     AspectView,
     BeliefView,

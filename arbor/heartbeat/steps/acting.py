@@ -15,10 +15,16 @@ from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Service, Themes
-from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.record import Deed
-from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind, answer, refused
-from arbor.heartbeat.sections.text import line
+from arbor.heartbeat.quotations import clip, line
+from arbor.heartbeat.results import (
+    ActionOutcome,
+    ActionResult,
+    Deed,
+    GoalChange,
+    GoalChangeKind,
+    answer,
+    refused,
+)
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import making
 from arbor.heartbeat.steps.following import taken_in

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from arbor.heartbeat.context_budget import REPLY_SHARE, estimate_tokens
+from arbor.heartbeat.fitting import REPLY_SHARE, estimate_tokens
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies
 from arbor.models.windows import window_of

@@ -9,12 +9,11 @@ from typing import Any
 
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.memory_sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.needs import CallReply, CallResult, Placed, Placing, Question
 from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.record import Deed
-from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionResult, Deed, answer
 from arbor.heartbeat.state import Beat, Inquiry
+from arbor.heartbeat.steps.making import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.heartbeat.steps.thinking import OUT_OF_REACH, with_next_model
 from arbor.memory.details import SemanticDetail

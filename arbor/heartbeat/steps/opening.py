@@ -9,7 +9,6 @@ from arbor.goals.injection import Rule, calls_for_work
 from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
 from arbor.heartbeat.focus import mode_of
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.pacing import (
     BY_ITSELF,
     ENDS_WHEN_IDLE,
@@ -19,7 +18,7 @@ from arbor.heartbeat.pacing import (
     next_beat,
     night_reason,
 )
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import Mode, Situation
 from arbor.heartbeat.state import Beat, Opening
 from arbor.heartbeat.usage import Degradation, renewed_at, withheld
 from arbor.pipeline.engine import NodeResult

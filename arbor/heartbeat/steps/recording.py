@@ -12,16 +12,14 @@ import numpy as np
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
 from arbor.heartbeat.failure_modes import NoticeKind, RecentActivity, notices_of
-from arbor.heartbeat.memory_sources import LEARNING_ACTIONS, USER_MESSAGE, learned
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.needs import Embedding, Placed, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_beat
 from arbor.heartbeat.results import ActionOutcome, ActionResult, laid_aside, links_of
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import USER_MESSAGE, Mode, Situation
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.following import taken_in
-from arbor.heartbeat.steps.making import lasting, vectors_of
+from arbor.heartbeat.steps.making import LEARNING_ACTIONS, lasting, learned, vectors_of
 from arbor.heartbeat.steps.opening import urgent_at
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.heartbeat.working_memory import after_heartbeat

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.heartbeat.context_budget import estimate_tokens
+from arbor.heartbeat.fitting import estimate_tokens
 from arbor.heartbeat.needs import AskedBefore, CallResult, PastQuestion, Question
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import build_prompt, retry_note

@@ -20,8 +20,7 @@ from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.needs import Embedding, Placed, Placing
 from arbor.heartbeat.pacing import Rhythm
-from arbor.heartbeat.record import Deed
-from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.results import ActionOutcome, ActionResult, Deed
 from arbor.heartbeat.state import Beat, Moment, Opening, Rules, Selfhood
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS

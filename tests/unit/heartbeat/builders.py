@@ -12,7 +12,6 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.failure_modes import Notice, NoticeKind
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView, StepView
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.policy import reflex_reply
 from arbor.heartbeat.self_views import (
     AspectView,
@@ -33,6 +32,7 @@ from arbor.heartbeat.situation import (
     Environment,
     LastHeartbeat,
     MemoryView,
+    Mode,
     PerceptView,
     Situation,
 )

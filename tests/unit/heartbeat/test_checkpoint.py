@@ -19,9 +19,8 @@ from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
 from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, Rhythm
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import GoalChange, GoalChangeKind
+from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.state import (
     Beat,

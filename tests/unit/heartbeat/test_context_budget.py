@@ -8,8 +8,7 @@ import pytest
 
 from arbor.goals.values import GoalState
 from arbor.heartbeat import context_budget, sections
-from arbor.heartbeat.context_budget import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
-from arbor.heartbeat.fitting import SHEDS, fit
+from arbor.heartbeat.fitting import LEAST_SCALE, SHARES, SHEDS, Side, estimate_tokens, fit, shares, side_of
 from arbor.heartbeat.prompt import build_prompt
 from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation

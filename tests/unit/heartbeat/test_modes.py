@@ -8,9 +8,8 @@ import pytest
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.focus import focus_text, mode_of, why_mode
-from arbor.heartbeat.modes import Mode, choose_mode
-from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.focus import choose_mode, focus_text, mode_of, why_mode
+from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, situation
 

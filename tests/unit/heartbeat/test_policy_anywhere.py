@@ -13,10 +13,9 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import decide
 from arbor.heartbeat.goal_views import GoalView, IntentView
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply_schema import REPLY_SCHEMA
-from arbor.heartbeat.situation import MemoryView, PerceptView, Situation
+from arbor.heartbeat.situation import MemoryView, Mode, PerceptView, Situation
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from tests.unit.heartbeat.builders import NOW, reflex, situation

@@ -11,9 +11,9 @@ import pytest
 from arbor.goals.values import GoalState
 from arbor.heartbeat import sections
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.context_budget import estimate_tokens
-from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.fitting import estimate_tokens
 from arbor.heartbeat.prompt import FURTHER_FORMAT, Prompt, build_prompt, retry_note
+from arbor.heartbeat.quotations import Data
 from arbor.heartbeat.reply import (
     COMMON_KEYS,
     MAX_ACTIONS,
@@ -27,9 +27,8 @@ from arbor.heartbeat.reply import (
 from arbor.heartbeat.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.sections import selfhood
 from arbor.heartbeat.sections.moment import DIRECTIVES
-from arbor.heartbeat.sections.text import Data
 from arbor.heartbeat.self_views import AspectView, BeliefView, DriveView, PeerView, ProposalView
-from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation
+from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Mode, Situation
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind

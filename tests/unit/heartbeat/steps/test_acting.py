@@ -15,8 +15,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Placing, Service, Themes
-from arbor.heartbeat.record import TurnRecord
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, answer
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
 from arbor.heartbeat.steps.acting import ACTS, READ_LENGTH, act
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS

@@ -14,9 +14,8 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.needs import OpenBacklog
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import Decomposition, GoalUpdate, Intention, NewGoal, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
 from arbor.heartbeat.usage import Degradation

@@ -9,8 +9,8 @@ import pytest
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.needs import Embedding
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
+from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood
 from arbor.heartbeat.steps.deciding import decide, embed

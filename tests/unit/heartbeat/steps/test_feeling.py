@@ -10,9 +10,8 @@ import pytest
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.needs import Meetings
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import PeerNote, PeerOutcome, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.self_views import BoundaryMatchView, CapabilityView
 from arbor.heartbeat.state import Beat, Selfhood
 from arbor.heartbeat.steps.feeling import feel

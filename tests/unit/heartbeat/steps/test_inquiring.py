@@ -10,8 +10,7 @@ import pytest
 
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.needs import CallReply, CallResult, Placing, Question
-from arbor.heartbeat.record import TurnRecord
-from arbor.heartbeat.results import ActionOutcome
+from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.inquiring import MOST_WEB_TRUST, Work, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS

@@ -13,14 +13,12 @@ import pytest
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.needs import Embedding, Placed, Placing
 from arbor.heartbeat.pacing import Rhythm
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import MemoryNote, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.self_views import BoundaryMatchView
-from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
 from arbor.heartbeat.steps.recording import nop, plan_next, record
 from arbor.heartbeat.working_memory import WorkingMemory

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.needs import AskedBefore, CallResult, PastQuestion, Question
 from arbor.heartbeat.questions import request_of
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import NewGoal, Reply
+from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.state import Beat, PromptParts, Routing
 from arbor.heartbeat.steps.thinking import Think, build_the_prompt, parse, with_next_model
 from arbor.heartbeat.tiers import ThinkTier
