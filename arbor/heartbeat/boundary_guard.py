@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from arbor.heartbeat.decision import Decision, Verdict, texts_of
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.reply import Part, Reply
+from arbor.heartbeat.reply import Reply, ReplyPart
 from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import PerceptView
 from arbor.selves.boundaries import BoundaryResponse
@@ -83,10 +83,10 @@ def reply_within_boundaries(
     A negotiable boundary accepts an item that the reply's thoughts justify. Without vectors the words decide; with
     them, only texts with a vector are checked. `untaken` are the paths of items that were dropped before.
     """
-    remaining: dict[str, list[Part]] = {}
+    remaining: dict[str, list[ReplyPart]] = {}
     crossings: list[ItemBoundaryMatch] = []
     for key, words in _LASTING.items():
-        items: Sequence[Part] = getattr(reply, key)
+        items: Sequence[ReplyPart] = getattr(reply, key)
         accepted = []
         for path, item in zip(paths_of(key, items, untaken), items, strict=True):
             found = _crossings_of(path, item, words, reply.thinking, boundaries, vectors)
@@ -115,7 +115,7 @@ def dropped_at_boundaries(crossings: Sequence[ItemBoundaryMatch]) -> list[Droppe
 
 def _crossings_of(
     path: str,
-    item: Part,
+    item: ReplyPart,
     words: frozenset[str],
     thinking: str,
     boundaries: Sequence[BoundaryRule],

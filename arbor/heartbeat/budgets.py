@@ -8,8 +8,10 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from arbor.heartbeat.actions import ActionSpec
-from arbor.heartbeat.energy import EnergyBudget
 
+# Seed 004, 2.2.
+REGENERATION = 10.0
+MAX_ENERGY = 20.0
 # Seed 004, "The Action Budget": four actions a heartbeat, and one more at the next for two rests.
 BASE_ACTIONS = 4
 RESTS_FOR_BONUS = 2
@@ -74,20 +76,28 @@ class Budget(ABC):
 
     def spend(self, amount: float, cost: float) -> float:
         """Return the remainder; raises ValueError for a cost that is negative or not covered."""
-        return EnergyBudget().spend(amount, cost)
+        if not 0 <= cost <= amount:
+            raise ValueError(f"the cost must be from 0 to the energy there is ({amount:g}), got {cost:g}")
+        return amount - cost
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ByEnergy(EnergyBudget, Budget):
+class ByEnergy(Budget):
     """Energy: it regenerates at each heartbeat, and the remainder carries over (seed 004, 2)."""
 
     kind: ClassVar[BudgetKind] = BudgetKind.ENERGY
+    regeneration: float = REGENERATION
+    maximum: float = MAX_ENERGY
 
     def most(self, held: BudgetBalance) -> float:
         return self.maximum
 
     def begin(self, held: BudgetBalance) -> float:
         return self.regenerate(held.energy)
+
+    def regenerate(self, energy: float) -> float:
+        """Return the energy at the start of a heartbeat, from 0 to the maximum; the previous remainder carries over."""
+        return min(max(energy, 0.0) + self.regeneration, self.maximum)
 
     def price(self, spec: ActionSpec) -> int:
         return spec.cost

@@ -6,12 +6,10 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 
-from pydantic import BaseModel, ConfigDict
-
-from arbor.heartbeat.energy import REGENERATION
+from arbor.heartbeat.budgets import REGENERATION
+from arbor.heartbeat.situation import Notice, NoticeKind
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of
@@ -44,73 +42,12 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _FRAME = frozenset(
     map(
         term_of,
-        [
-            "heartbeat",
-            "somebody",
-            "waiting",
-            "took",
-            "time",
-            "tend",
-            "memory",
-            "memories",
-            "goals",
-            "plan",
-            "worked",
-            "nothing",
-            "pressed",
-            "reflected",
-            "heard",
-            "thought",
-            "worries",
-            "did",
-            "could",
-            "tried",
-            "failed",
-            "spent",
-            "energy",
-            "actions",
-            "ticks",
-            "left",
-            "went",
-            "new",
-            "done",
-        ],
+        _WORD.findall(
+            "heartbeat somebody waiting took time tend memory memories goals plan worked nothing pressed reflected heard"
+            " thought worries did could tried failed spent energy actions ticks left went new done"
+        ),
     )
 )
-
-
-class NoticeKind(StrEnum):
-    """The kinds of problems; the values label metrics."""
-
-    #: Active goals without progress for a week.
-    STAGNATION = "stagnation"
-    #: Little energy used in a day of heartbeats.
-    HOARDING = "hoarding"
-    #: Too many messages to its users in a day.
-    REACH_OUT_SPAM = "reach_out_spam"
-    #: The same topic or narrative, repeatedly.
-    LOOP = "loop"
-    #: Maintenance is behind, so recall may be stale.
-    WORKER_FAILURE = "worker_failure"
-    #: The model declined to answer.
-    REFUSALS = "refusals"
-    #: The model's replies could not be read.
-    INVALID_REPLIES = "invalid_replies"
-    #: Too many pending percepts or intents.
-    PILE_UP = "pile_up"
-    #: Intents whose lock was never released.
-    STUCK_INTENTS = "stuck_intents"
-    #: A daily limit is nearly used up.
-    BUDGET = "budget"
-
-
-class Notice(BaseModel):
-    """A problem, worded for the agent."""
-
-    model_config = ConfigDict(frozen=True)
-
-    kind: NoticeKind
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,7 @@ from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.goal_views import GoalView, IntentView
 from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_draft import Draft, excerpt
-from arbor.heartbeat.reply import ProposalChoice
+from arbor.heartbeat.reply import ProposalChoice, ProposalDecision
 from arbor.heartbeat.self_views import ProposalView
 from arbor.heartbeat.situation import MemoryView, Situation
 from arbor.memory.relations import Relation
@@ -73,10 +73,6 @@ def carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: D
     return False
 
 
-def _recall_for(intent: IntentView, goal: GoalView, _: Situation) -> dict[str, Any]:
-    return query_of(goal.title, intent.description)
-
-
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
     known = [quoted(gist(view)) for view in situation.relevant[:2]]
     basis = f"I know {' and '.join(known)}" if known else "I know little yet"
@@ -93,22 +89,13 @@ def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> d
     return {"content": text, "type": "semantic", "importance": 0.6}
 
 
-def _connect_for(_: IntentView, __: GoalView, situation: Situation) -> dict[str, Any] | None:
-    pair = closest(situation)
-    return None if pair is None else connection(pair[0], pair[1])
-
-
-def _rest_for(_: IntentView, __: GoalView, ___: Situation) -> dict[str, Any]:
-    return {}
-
-
 # By action, the parameters for an intent; None where the situation lacks the material.
 _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
-    "recall": _recall_for,
+    "recall": lambda intent, goal, _: query_of(goal.title, intent.description),
     "reflect": _reflect_for,
     "remember": _remember_for,
-    "connect": _connect_for,
-    "rest": _rest_for,
+    "connect": lambda _, __, situation: connection(*pair[:2]) if (pair := closest(situation)) else None,
+    "rest": lambda *_: {},
 }
 
 
@@ -131,7 +118,9 @@ def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
     """Accept confident proposals, defer others once, then reject them."""
     for proposal in proposals:
         choice, reason = _choice(proposal)
-        draft.decide(proposal.id, choice, reason)
+        draft.proposal_decisions.append(
+            ProposalDecision(proposal_id=proposal.id, decision=choice, reason=reason)
+        )
 
 
 def _choice(proposal: ProposalView) -> tuple[ProposalChoice, str]:

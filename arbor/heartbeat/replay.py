@@ -16,7 +16,6 @@ from arbor.heartbeat.decision import Decision, Verdict, decide
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import dropped_json
 from arbor.heartbeat.situation import Environment, Situation
 from arbor.heartbeat.turns import merge_replies, within_heartbeat
 from arbor.selves.boundary_check import BoundaryRule
@@ -166,7 +165,9 @@ def _read(
             continue
         reply, left_over = within_heartbeat(earlier, parsed.reply)
         reply, crossings = reply_within_boundaries(reply, boundaries)
-        dropped += dropped_json((*parsed.dropped, *left_over, *dropped_at_boundaries(crossings)))
+        dropped += [
+            item.model_dump() for item in (*parsed.dropped, *left_over, *dropped_at_boundaries(crossings))
+        ]
         repairs += parsed.repairs
         turns.append(reply)
         earlier = merge_replies(earlier, reply)

@@ -178,26 +178,3 @@ class TurnRecord:
             repairs=[*self.repairs, *later.repairs],
             reasoning="\n\n".join(filter(None, (self.reasoning, later.reasoning))),
         )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class HeartbeatRecord:
-    """The columns of a heartbeat's row."""
-
-    number: int
-    mode: str
-    energy_start: float | None
-    energy_end: float | None
-    model: str
-    tier: str
-    turns: int
-    whole: TurnRecord
-    narrative: str
-    emotional_valence: float | None
-    arousal: float | None
-    memory_id: UUID | None
-
-
-def dropped_json(dropped: Sequence[Dropped]) -> list[dict[str, str]]:
-    """Return the entries of `Heartbeat.dropped`."""
-    return [{"path": item.path, "value": item.value, "reason": item.reason} for item in dropped]

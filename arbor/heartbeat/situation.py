@@ -9,7 +9,6 @@ from typing import Any
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.failure_modes import Notice
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 from arbor.heartbeat.self_views import (
     AspectView,
@@ -96,6 +95,38 @@ class PerceptView(SituationPart):
     detail: dict[str, Any] = {}
     #: The beginning of the agent's message that it answers.
     answers: str = ""
+
+
+class NoticeKind(StrEnum):
+    """The kinds of problems; the values label metrics."""
+
+    #: Active goals without progress for a week.
+    STAGNATION = "stagnation"
+    #: Little energy used in a day of heartbeats.
+    HOARDING = "hoarding"
+    #: Too many messages to its users in a day.
+    REACH_OUT_SPAM = "reach_out_spam"
+    #: The same topic or narrative, repeatedly.
+    LOOP = "loop"
+    #: Maintenance is behind, so recall may be stale.
+    WORKER_FAILURE = "worker_failure"
+    #: The model declined to answer.
+    REFUSALS = "refusals"
+    #: The model's replies could not be read.
+    INVALID_REPLIES = "invalid_replies"
+    #: Too many pending percepts or intents.
+    PILE_UP = "pile_up"
+    #: Intents whose lock was never released.
+    STUCK_INTENTS = "stuck_intents"
+    #: A daily limit is nearly used up.
+    BUDGET = "budget"
+
+
+class Notice(SituationPart):
+    """A problem, worded for the agent."""
+
+    kind: NoticeKind
+    text: str
 
 
 class LastHeartbeat(SituationPart):

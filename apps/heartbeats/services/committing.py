@@ -31,8 +31,8 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch, insert_rows
 from arbor.errors import TransitionIllegal
 from arbor.goals.plans import GoalLink
+from arbor.heartbeat.budgets import MAX_ENERGY
 from arbor.heartbeat.effects import AuditNote, Effects
-from arbor.heartbeat.energy import MAX_ENERGY
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.state_merge import (
     after_writing,

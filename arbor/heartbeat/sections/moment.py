@@ -10,11 +10,9 @@ from typing import Any
 from arbor.clock import when
 from arbor.contacts.cooldown import spoken
 from arbor.goals.injection import calls_for_work
-from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
-from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
-from arbor.heartbeat.failure_modes import Notice
+from arbor.heartbeat.budgets import MAX_BONUS, MAX_ENERGY, REGENERATION, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.quotations import Data, line
-from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, PerceptView, Situation
+from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Notice, PerceptView, Situation
 
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5

@@ -11,12 +11,12 @@ import numpy as np
 
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
-from arbor.heartbeat.failure_modes import NoticeKind, RecentActivity, notices_of
+from arbor.heartbeat.failure_modes import RecentActivity, notices_of
 from arbor.heartbeat.narrative import narrate, valence
 from arbor.heartbeat.needs import Embedding, Placed, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_beat
 from arbor.heartbeat.results import ActionOutcome, ActionResult, laid_aside, links_of
-from arbor.heartbeat.situation import USER_MESSAGE, Mode, Situation
+from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.following import taken_in
 from arbor.heartbeat.steps.making import LEARNING_ACTIONS, lasting, learned, vectors_of

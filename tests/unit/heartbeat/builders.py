@@ -10,7 +10,6 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.failure_modes import Notice, NoticeKind
 from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView, StepView
 from arbor.heartbeat.policy import reflex_reply
 from arbor.heartbeat.self_views import (
@@ -33,6 +32,8 @@ from arbor.heartbeat.situation import (
     LastHeartbeat,
     MemoryView,
     Mode,
+    Notice,
+    NoticeKind,
     PerceptView,
     Situation,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat import context_budget, sections
+from arbor.heartbeat import fitting, sections
 from arbor.heartbeat.fitting import LEAST_SCALE, SHARES, SHEDS, Side, estimate_tokens, fit, shares, side_of
 from arbor.heartbeat.prompt import build_prompt
 from arbor.heartbeat.self_views import BoundaryMatchView
@@ -281,7 +281,7 @@ def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
     rendered = {section.name for section in sections.render(full_situation(), NONCE)}
 
     assert {shed.section for sheds in SHEDS.values() for shed in sheds} <= rendered
-    assert set(context_budget._SIDE_OF) <= rendered
+    assert set(fitting._SIDE_OF) <= rendered
 
 
 @pytest.mark.parametrize(

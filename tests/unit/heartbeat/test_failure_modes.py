@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.failure_modes import (
-    NoticeKind,
     RecentActivity,
     RecentHeartbeat,
     notices_of,
@@ -19,7 +18,7 @@ from arbor.heartbeat.failure_modes import (
 from arbor.heartbeat.narrative import narrate
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
-from arbor.heartbeat.situation import Mode
+from arbor.heartbeat.situation import Mode, NoticeKind
 from arbor.heartbeat.usage import Degradation, Scarcest
 from tests.unit.heartbeat.builders import percept, situation
 

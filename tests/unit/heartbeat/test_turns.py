@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.decision import Decision, Verdict
-from arbor.heartbeat.reply import MemoryNote, NewGoal, Reply
+from arbor.heartbeat.reply import MemoryNote, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 from arbor.heartbeat.turns import (
     BROUGHT_LENGTH,
@@ -106,8 +106,8 @@ def test_the_turns_are_one_reply() -> None:
 def test_all_turns_together_take_up_three_goals(
     before: int, wanted: int, taken: int, dropped: list[str]
 ) -> None:
-    earlier = Reply(new_goals=[NewGoal(title=f"old {n}") for n in range(before)])
-    reply = Reply(new_goals=[NewGoal(title=f"new {n}") for n in range(wanted)])
+    earlier = Reply(new_goals=[ProposedGoal(title=f"old {n}") for n in range(before)])
+    reply = Reply(new_goals=[ProposedGoal(title=f"new {n}") for n in range(wanted)])
 
     kept, left = within_heartbeat(earlier, reply)
 

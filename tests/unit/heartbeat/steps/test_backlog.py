@@ -14,7 +14,7 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.needs import OpenBacklog
-from arbor.heartbeat.reply import Decomposition, GoalUpdate, Intention, NewGoal, Reply
+from arbor.heartbeat.reply import Decomposition, GoalUpdate, Intention, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
@@ -295,7 +295,7 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
 def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
     backlog = backlog_of(goal_row("reef"))
     reply = Reply(
-        new_goals=[NewGoal(title="Count the lamps"), NewGoal(title="Chart the reef")],
+        new_goals=[ProposedGoal(title="Count the lamps"), ProposedGoal(title="Chart the reef")],
         goal_updates=[GoalUpdate(goal_id=GONE, progress=0.5)],
     )
     heartbeat, _ = with_backlog(goals, beat_of(reply=reply, untaken=["new_goals[0]"]), backlog)

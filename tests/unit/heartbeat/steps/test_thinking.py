@@ -11,7 +11,7 @@ import pytest
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import AskedBefore, CallResult, PastQuestion, Question
 from arbor.heartbeat.questions import request_of
-from arbor.heartbeat.reply import NewGoal, Reply
+from arbor.heartbeat.reply import ProposedGoal, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.state import Beat, PromptParts, Routing
@@ -244,7 +244,7 @@ def test_an_unreadable_reply_is_asked_for_again_and_counts() -> None:
 
 def test_a_further_turn_takes_up_no_more_goals_than_its_beat_may() -> None:
     goals = [{"title": f"goal {number}"} for number in range(2)]
-    earlier = Reply(new_goals=[NewGoal(title="a"), NewGoal(title="b")])
+    earlier = Reply(new_goals=[ProposedGoal(title="a"), ProposedGoal(title="b")])
     before = Dropped(path="a", value="", reason="b")
     heartbeat = beat_of(
         turn=2,
