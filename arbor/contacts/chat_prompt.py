@@ -18,9 +18,9 @@ from arbor.contacts.values import Speaker
 from arbor.heartbeat.fitting import estimate_tokens, room_of
 from arbor.heartbeat.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
 from arbor.heartbeat.quotations import Data, Section, line
-from arbor.heartbeat.sections import memories, selfhood
-from arbor.heartbeat.self_views import AspectView, BeliefView, MoodView, PreferenceView
+from arbor.heartbeat.sections import moment, selfhood
 from arbor.heartbeat.situation import MemoryView
+from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import WorkingMemory
 
 SCHEMA_NAME = "answer"
@@ -174,7 +174,7 @@ def _sections(view: ChatView, data: Data) -> list[Section]:
         Section("preferences", selfhood.preferences(view.preferences, data)),
         Section("mood", selfhood.mood(view.mood)),
         Section("working_memory", _on_mind(view.working_memory, data)),
-        Section("relevant", memories.memories("Memories that may matter now", view.relevant, data)),
+        Section("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
         Section("code", _code(view.code, data)),
         Section("conversation", _conversation(view, data)),
         Section("timing", _timing(view)),

@@ -6,23 +6,26 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from arbor.heartbeat.params.maintain import MaintainParams
 from arbor.heartbeat.params.memory import (
+    ActionParams,
     ConnectParams,
+    ObserveParams,
     RecallParams,
     ReflectParams,
     RememberParams,
+    RestParams,
+    ReviewGoalsParams,
     SynthesizeParams,
 )
 from arbor.heartbeat.params.outward import (
     BrainstormGoalsParams,
     InquireDeepParams,
     InquireShallowParams,
+    MaintainParams,
     ReachOutPublicParams,
     ReachOutUserParams,
     ReprioritizeParams,
 )
-from arbor.heartbeat.params.parts import ActionParams, ObserveParams, RestParams, ReviewGoalsParams
 from arbor.heartbeat.situation import ActionOffer
 
 __all__ = ["ACTIONS", "ActionParams", "ActionRegistry", "ActionSpec"]

@@ -12,8 +12,8 @@ from arbor.heartbeat.decision import Decision, Verdict, texts_of
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import Reply, ReplyPart
-from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import PerceptView
+from arbor.heartbeat.views import BoundaryMatchView
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryRule, Crossing, Vector, check, may_go_on, words_wanted
 

@@ -12,7 +12,7 @@ from arbor.contacts.cooldown import REACH_OUT_USER
 from arbor.heartbeat.actions import ActionRegistry
 from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
-from arbor.heartbeat.self_views import BoundaryMatchView
+from arbor.heartbeat.views import BoundaryMatchView
 
 #: Actions whose texts reach people, the web, or later heartbeats.
 OUTWARD = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arbor.goals.injection import calls_for_work
-from arbor.heartbeat.params.parts import QUERY_LENGTH
+from arbor.heartbeat.params.memory import QUERY_LENGTH
 from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 
 # Seed 000, 6.

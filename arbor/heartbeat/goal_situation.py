@@ -19,7 +19,7 @@ from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import Reviewed, flag_goal, review
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
+from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 
 
 class GoalsInView(TypedDict):

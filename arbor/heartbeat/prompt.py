@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arbor.heartbeat import sections
 from arbor.heartbeat.fitting import estimate_tokens, fit, room_of, shares
+from arbor.heartbeat.quotations import Data, Section
 from arbor.heartbeat.reply import InsightKind
 from arbor.heartbeat.reply_schema import asked_keys
-from arbor.heartbeat.sections import Section
+from arbor.heartbeat.sections import goals, moment, selfhood
 from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.situation import ActionOffer, Situation
 
@@ -135,7 +135,7 @@ def build_prompt(
     fitted, shown = fit(
         situation,
         shares(window=window, fixed=fixed, reply=reply_tokens),
-        lambda seen: sections.render(seen, nonce),
+        lambda seen: render(seen, nonce),
         room=room_of(window=window, fixed=fixed, reply=reply_tokens),
     )
     user = [mark, *shown, *last]
@@ -149,6 +149,41 @@ def build_prompt(
         ),
         percepts=tuple(percept.id for percept in fitted.situation.percepts[-SHOWN_PERCEPTS:]),
     )
+
+
+def render(situation: Situation, nonce: str) -> list[Section]:
+    """Render the situation: slowly changing sections first, news last. Empty sections are left out of the prompt."""
+    data = Data(nonce)
+    environment = situation.environment
+    return [
+        Section("identity", selfhood.identity(situation.aspects, data)),
+        Section("beliefs", selfhood.beliefs(situation.beliefs, data)),
+        Section("preferences", selfhood.preferences(situation.preferences, data)),
+        Section("capabilities", selfhood.capabilities(situation.capabilities)),
+        Section("experiences", selfhood.experiences(situation.experiences, data)),
+        Section("peers", selfhood.peers(situation.peers, data)),
+        Section("goals", goals.goals(situation, data)),
+        Section("plan", goals.plan(situation, data)),
+        Section("intents", goals.intents(situation.pending_intents, data)),
+        Section("issues", goals.issues(situation.issues, data)),
+        Section("recent", moment.memories("Recent experience", situation.recent, data)),
+        Section("relevant", moment.memories("Memories that may matter now", situation.relevant, data)),
+        Section("themes", moment.themes(situation.themes, data)),
+        Section("held", moment.held(situation.held, data)),
+        Section("working_memory", moment.working_memory(situation.working_memory, data)),
+        Section("contradictions", selfhood.contradictions(situation.contradictions, data)),
+        Section("proposals", selfhood.proposals(situation.proposals, data)),
+        Section("last_beat", moment.last_beat(situation.last_beat, data)),
+        Section("timing", moment.timing(situation)),
+        Section("environment", moment.environment(environment)),
+        Section("energy", moment.energy(situation)),
+        Section("mood", selfhood.mood(situation.mood)),
+        Section("drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})),
+        Section("notices", moment.notices(situation.notices, data)),
+        Section("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
+        Section("boundaries", selfhood.boundaries(situation.crossed, data)),
+        Section("directive", moment.directive(situation)),
+    ]
 
 
 def retry_note(fault: str) -> str:

@@ -9,8 +9,8 @@ from typing import Any
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
-from arbor.heartbeat.self_views import (
+from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.views import (
     AspectView,
     BeliefView,
     BoundaryMatchView,
@@ -18,13 +18,16 @@ from arbor.heartbeat.self_views import (
     ContradictionView,
     DriveView,
     ExperienceView,
+    GoalView,
+    IntentView,
+    IssueView,
     MoodView,
     PeerView,
+    PlanView,
     PreferenceView,
     ProposalView,
     SituationPart,
 )
-from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 

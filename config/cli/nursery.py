@@ -25,7 +25,7 @@ from config.supervisor.title import set_title
 LOADED = (
     "arbor.adapters.connect",
     "arbor.agents.template",
-    "arbor.heartbeat.policy",
+    "arbor.heartbeat.reflex_policy",
     "arbor.pipeline.engine",
     "celery.app.control",
     "celery.apps.beat",

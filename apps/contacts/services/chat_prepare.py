@@ -38,10 +38,10 @@ from arbor.contacts.chat_prompt import (
     shown_turns,
 )
 from arbor.goals.values import GoalState
-from arbor.heartbeat.self_views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.recall_request import QUERY_LENGTH
 from arbor.memory.values import Recalled

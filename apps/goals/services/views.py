@@ -8,7 +8,7 @@ from uuid import UUID
 from apps.goals.services.sight import see_goals
 from arbor.agents.genome import AgentTraits
 from arbor.heartbeat.goal_situation import view_goals, view_plans
-from arbor.heartbeat.goal_views import GoalView, PlanView
+from arbor.heartbeat.views import GoalView, PlanView
 
 
 def goal_views(*, agent_id: UUID, traits: AgentTraits | None, now: datetime) -> list[GoalView]:

@@ -17,10 +17,10 @@ from apps.memories.services.store import revision
 from apps.selves.services.looking import belief_of
 from apps.selves.services.proposals import keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
+from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
-from arbor.heartbeat.steps.making import learned, vectors_of
+from arbor.heartbeat.steps.new_memories import learned, vectors_of
 from arbor.memory.relations import NodeKind
 from arbor.memory.traversal import Node
 from arbor.memory.values import MemoryType, NewMemory

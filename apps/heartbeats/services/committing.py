@@ -41,7 +41,7 @@ from arbor.heartbeat.state_merge import (
     merged_mood,
     merged_stale_heartbeats,
 )
-from arbor.heartbeat.steps.recording import NOPS_TO_DORMANCY, NOPS_TO_WARN
+from arbor.heartbeat.steps.records import NOPS_TO_DORMANCY, NOPS_TO_WARN
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.ids import uuid7
 from arbor.memory.relations import Relation

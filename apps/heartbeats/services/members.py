@@ -10,7 +10,7 @@ from apps.heartbeats.models import CallStatus
 from arbor.heartbeat.needs import CallResult
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import Checkpoint, Progress, StepRecord
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.values import Graph

@@ -22,10 +22,16 @@ from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.errors import NotFound, ReplyInvalid
 from arbor.goals.values import GoalState
 from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.rebuild import PastHeartbeat, PastTurn, rebuilt
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, as_stored
+from arbor.heartbeat.working_memory import (
+    MAX_GOALS,
+    PastHeartbeat,
+    PastTurn,
+    WorkingMemory,
+    as_stored,
+    rebuilt,
+)
 
 #: Heartbeats and turns read; the lists of the working memory are shorter.
 EVENTS = 50

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from apps.tenants.statements import fetch
 from arbor.errors import NotFound
-from arbor.heartbeat.self_views import DriveView, MoodView
+from arbor.heartbeat.views import DriveView, MoodView
 from arbor.selves.drives import Drive, in_touch, next_urgent_at, read_drives
 from arbor.selves.emotions import baseline_of, in_words, read_mood
 

@@ -8,9 +8,9 @@ from arbor.clock import when
 from arbor.goals.feeling import in_a_word
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
 from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 
 # The text counts the others. Goals: the origin of seed 000.
 SHOWN_QUEUED = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from arbor.heartbeat.quotations import Data, line
-from arbor.heartbeat.self_views import (
+from arbor.heartbeat.views import (
     AspectView,
     BeliefView,
     BoundaryMatchView,

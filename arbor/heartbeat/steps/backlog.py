@@ -12,12 +12,12 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.decision import Decision, Verdict
-from arbor.heartbeat.goal_views import GoalView
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.goal_changes import Changes, is_work, without
 from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace

@@ -10,8 +10,8 @@ from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import DecideProposal, OwnMemories, Propose, Proposed, SettledProposals
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import IdentityInsight, InsightKind
-from arbor.heartbeat.self_views import ProposalView
 from arbor.heartbeat.state import Beat
+from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.preferences import check_preference

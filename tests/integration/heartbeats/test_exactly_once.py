@@ -259,7 +259,7 @@ def test_a_fault_in_a_handler_fails_the_heartbeat_at_once_and_says_where(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST)
-    monkeypatch.setattr("arbor.heartbeat.steps.recording.narrate", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("arbor.heartbeat.steps.records.narrate", lambda *_, **__: 1 / 0)
     make_due(agent)
     fleet.dispatch()
     fleet.run()

@@ -14,7 +14,7 @@ from apps.agents.models import Agent, AgentState
 from apps.heartbeats.models import HeartbeatStatus, ScheduleState
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
 from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet

@@ -36,7 +36,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.pacing import NextHeartbeat, next_beat
-from arbor.heartbeat.steps import opening
+from arbor.heartbeat.steps import orientation
 from arbor.heartbeat.steps.goal_changes import Changes
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
@@ -400,7 +400,7 @@ def test_whom_a_limit_halts_just_when_it_is_lifted_goes_on(
         return next_beat(*args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(opening, "next_beat", look)
+        patched.setattr(orientation, "next_beat", look)
         assert "the day's budget is used up" in beat(fleet, agent).reason
     (thread,) = started
     thread.join()

@@ -15,7 +15,7 @@ from arbor.contacts.chat_prompt import ChatView, TurnView, build_chat_prompt, sh
 from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.rebuild import PastHeartbeat, PastTurn, rebuilt
+from arbor.heartbeat.working_memory import PastHeartbeat, PastTurn, rebuilt
 from arbor.memory.code import CODE_LENGTH, code_blocks
 from arbor.selves.preferences import check_preference
 

@@ -10,21 +10,7 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView, StepView
-from arbor.heartbeat.policy import reflex_reply
-from arbor.heartbeat.self_views import (
-    AspectView,
-    BeliefView,
-    BoundaryMatchView,
-    CapabilityView,
-    ContradictionView,
-    DriveView,
-    ExperienceView,
-    MoodView,
-    PeerView,
-    PreferenceView,
-    ProposalView,
-)
+from arbor.heartbeat.reflex_policy import reflex_reply
 from arbor.heartbeat.situation import (
     BufferItemView,
     ClusterView,
@@ -36,6 +22,24 @@ from arbor.heartbeat.situation import (
     NoticeKind,
     PerceptView,
     Situation,
+)
+from arbor.heartbeat.views import (
+    AspectView,
+    BeliefView,
+    BoundaryMatchView,
+    CapabilityView,
+    ContradictionView,
+    DriveView,
+    ExperienceView,
+    GoalView,
+    IntentView,
+    IssueView,
+    MoodView,
+    PeerView,
+    PlanView,
+    PreferenceView,
+    ProposalView,
+    StepView,
 )
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType

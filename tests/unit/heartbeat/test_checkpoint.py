@@ -21,7 +21,6 @@ from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, Rhythm
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.state import (
     Beat,
     BudgetTerms,
@@ -35,6 +34,7 @@ from arbor.heartbeat.state import (
     StateChanges,
 )
 from arbor.heartbeat.state_merge import FoundState
+from arbor.heartbeat.views import BoundaryMatchView
 from arbor.pipeline.engine import Checkpoint
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.beats import CALL, HOUR, beat_of, decision_of, deed_of, moment_of, opening_of

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat import fitting, sections
+from arbor.heartbeat import fitting
 from arbor.heartbeat.fitting import LEAST_SCALE, SHARES, SHEDS, Side, estimate_tokens, fit, shares, side_of
-from arbor.heartbeat.prompt import build_prompt
-from arbor.heartbeat.self_views import BoundaryMatchView
+from arbor.heartbeat.prompt import build_prompt, render
 from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation
+from arbor.heartbeat.views import BoundaryMatchView
 from arbor.models.windows import window_of
 from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
@@ -21,7 +21,7 @@ LONG = "word " * 220
 def fitted(seen: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
     """Fit a situation into these shares, the seed's where none is given."""
     given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
-    found, rendered = fit(seen, given, lambda situation: sections.render(situation, NONCE))
+    found, rendered = fit(seen, given, lambda situation: render(situation, NONCE))
     return found.situation, dict(found.cut), {section.name: section.text for section in rendered}
 
 
@@ -57,9 +57,7 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
     rendered: list[Situation] = []
     seen = full_situation()
 
-    found, _ = fit(
-        seen, SHARES, lambda situation: rendered.append(situation) or sections.render(situation, NONCE)
-    )  # type: ignore[func-returns-value]
+    found, _ = fit(seen, SHARES, lambda situation: rendered.append(situation) or render(situation, NONCE))  # type: ignore[func-returns-value]
 
     assert found.situation is seen
     assert found.cut == {}
@@ -278,7 +276,7 @@ def test_a_small_window_gives_a_small_prompt() -> None:
 
 
 def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
-    rendered = {section.name for section in sections.render(full_situation(), NONCE)}
+    rendered = {section.name for section in render(full_situation(), NONCE)}
 
     assert {shed.section for sheds in SHEDS.values() for shed in sheds} <= rendered
     assert set(fitting._SIDE_OF) <= rendered

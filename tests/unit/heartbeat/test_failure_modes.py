@@ -15,10 +15,10 @@ from arbor.heartbeat.failure_modes import (
     stems_of,
     words_of,
 )
-from arbor.heartbeat.narrative import narrate
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, NoticeKind
+from arbor.heartbeat.steps.records import narrate
 from arbor.heartbeat.usage import Degradation, Scarcest
 from tests.unit.heartbeat.builders import percept, situation
 

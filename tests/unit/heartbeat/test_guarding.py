@@ -8,11 +8,19 @@ import pytest
 
 from arbor.heartbeat.boundary_guard import about, boundary_matches_of, within_boundaries
 from arbor.heartbeat.decision import Decision, Verdict, texts_of
-from arbor.heartbeat.policy import reflex_reply
+from arbor.heartbeat.reflex_policy import reflex_reply
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
-from arbor.heartbeat.sections import render
-from arbor.heartbeat.self_views import (
+from arbor.heartbeat.prompt import render
+from arbor.heartbeat.situation import Mode, PerceptView
+from arbor.heartbeat.steps.inner_state import (
+    causes,
+    events_of,
+    learned_after,
+    met_something_new,
+    satisfactions,
+)
+from arbor.heartbeat.views import (
     BoundaryMatchView,
     CapabilityView,
     ContradictionView,
@@ -23,8 +31,6 @@ from arbor.heartbeat.self_views import (
     PreferenceView,
     ProposalView,
 )
-from arbor.heartbeat.situation import Mode, PerceptView
-from arbor.heartbeat.steps.feeling import causes, events_of, learned_after, met_something_new, satisfactions
 from arbor.selves.default_boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.drives import Drive
 from arbor.selves.emotions import Event

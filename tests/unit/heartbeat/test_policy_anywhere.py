@@ -12,10 +12,10 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import decide
-from arbor.heartbeat.goal_views import GoalView, IntentView
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply_schema import REPLY_SCHEMA
 from arbor.heartbeat.situation import MemoryView, Mode, PerceptView, Situation
+from arbor.heartbeat.views import GoalView, IntentView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from tests.unit.heartbeat.builders import NOW, reflex, situation

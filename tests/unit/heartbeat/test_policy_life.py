@@ -11,10 +11,10 @@ from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import decide
 from arbor.heartbeat.focus import mode_of
-from arbor.heartbeat.goal_views import GoalView, IntentView
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode
+from arbor.heartbeat.views import GoalView, IntentView
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, reflex, situation
 
 ALL = tuple(ACTIONS)

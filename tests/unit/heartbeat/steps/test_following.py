@@ -10,7 +10,7 @@ import pytest
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.following import follow_up, taken_in
+from arbor.heartbeat.steps.round_trips import follow_up, taken_in
 from tests.unit.heartbeat.beats import CALL, Answers, beat_of, deed_of, moment_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, percept, situation
 

@@ -15,7 +15,7 @@ from arbor.heartbeat.reply import ProposedGoal, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.state import Beat, PromptParts, Routing
-from arbor.heartbeat.steps.thinking import Think, build_the_prompt, parse, with_next_model
+from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, parse, with_next_model
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.models.ports import CallPurpose, Message

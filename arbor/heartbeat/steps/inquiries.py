@@ -13,9 +13,9 @@ from arbor.heartbeat.needs import CallReply, CallResult, Placed, Placing, Questi
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, Deed, answer
 from arbor.heartbeat.state import Beat, Inquiry
-from arbor.heartbeat.steps.making import OWN_CONCLUSION_TRUST
+from arbor.heartbeat.steps.new_memories import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
-from arbor.heartbeat.steps.thinking import OUT_OF_REACH, with_next_model
+from arbor.heartbeat.steps.round_trips import OUT_OF_REACH, with_next_model
 from arbor.memory.details import SemanticDetail
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust

@@ -13,16 +13,17 @@ from typing import Any
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_choices import (
+    Draft,
     carry_out,
     closest,
     connection,
     decide_proposals,
+    excerpt,
     first_hand,
     gist,
     potential_goals,
     query_of,
 )
-from arbor.heartbeat.reflex_draft import Draft, excerpt
 from arbor.heartbeat.reply import GoalUpdate, MemoryNote, ProposedGoal
 from arbor.heartbeat.situation import Mode, Situation
 from arbor.selves.boundaries import BoundaryResponse

@@ -12,7 +12,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.needs import CallReply, CallResult, Placing, Question
 from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import Beat, Inquiry
-from arbor.heartbeat.steps.inquiring import MOST_WEB_TRUST, Work, pending_work
+from arbor.heartbeat.steps.inquiries import MOST_WEB_TRUST, Work, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest

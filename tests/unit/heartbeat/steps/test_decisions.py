@@ -13,7 +13,7 @@ from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood
-from arbor.heartbeat.steps.deciding import decide, embed
+from arbor.heartbeat.steps.decisions import decide, embed
 from tests.unit.heartbeat.beats import Answers, beat_of, decision_of, deed_of, refusal_of
 from tests.unit.heartbeat.builders import NOW, situation
 

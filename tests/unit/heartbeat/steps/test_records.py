@@ -17,10 +17,10 @@ from arbor.heartbeat.needs import Embedding, Placed, Placing
 from arbor.heartbeat.pacing import Rhythm
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.self_views import BoundaryMatchView
 from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
-from arbor.heartbeat.steps.recording import nop, plan_next, record
+from arbor.heartbeat.steps.records import nop, plan_next, record
+from arbor.heartbeat.views import BoundaryMatchView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType

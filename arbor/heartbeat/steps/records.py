@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
@@ -12,22 +12,32 @@ import numpy as np
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
-from arbor.heartbeat.narrative import narrate, valence
+from arbor.heartbeat.focus import foremost
 from arbor.heartbeat.needs import Embedding, Placed, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_beat
-from arbor.heartbeat.results import ActionOutcome, ActionResult, laid_aside, links_of
+from arbor.heartbeat.quotations import clip, closed, quoted
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import (
+    ActionOutcome,
+    ActionResult,
+    GoalChange,
+    GoalChangeKind,
+    laid_aside,
+    links_of,
+)
 from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.following import taken_in
-from arbor.heartbeat.steps.making import LEARNING_ACTIONS, lasting, learned, vectors_of
-from arbor.heartbeat.steps.opening import urgent_at
-from arbor.heartbeat.steps.orientation import BEATS_SESSION
+from arbor.heartbeat.steps.inner_state import events_of
+from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
+from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at
+from arbor.heartbeat.steps.round_trips import taken_in
 from arbor.heartbeat.working_memory import after_heartbeat
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.selves.emotions import felt
 from arbor.values import replace
 
 NARRATIVE_IMPORTANCE = 0.4
@@ -222,3 +232,96 @@ def nop(heartbeat: Beat) -> NodeResult[Beat]:
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=nops)
     heartbeat = heartbeat.bringing(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
     return NodeResult(state=replace(heartbeat, nops=nops), changed=(reason,))
+
+
+NARRATIVE_LENGTH = 4_000
+THOUGHT_LENGTH = 600
+SUMMARY_LENGTH = 300
+
+_OPENINGS: Mapping[Mode, str] = {
+    Mode.CONVERSATION: "Somebody was waiting for me.",
+    Mode.CONSOLIDATION: "I took time to tend my memory.",
+    Mode.PLAN_EXECUTION: "I had goals but no plan.",
+    Mode.GOAL_PURSUIT: "I worked on my goals.",
+    Mode.REFLECTION: "Nothing pressed, so I reflected.",
+}
+
+
+_CHANGES: Mapping[GoalChangeKind, str] = {
+    GoalChangeKind.PROGRESSED: "went on",
+    GoalChangeKind.CREATED: "is new",
+    GoalChangeKind.MOVED: "moved",
+    GoalChangeKind.BLOCKED: "is held up",
+    GoalChangeKind.PLANNED: "has a plan",
+    GoalChangeKind.COMPLETED: "is done",
+    GoalChangeKind.ABANDONED: "is given up",
+    GoalChangeKind.REFUSED: "did not change as I wanted",
+}
+
+
+#: Phrases for items that a boundary refused, by the key of the reply.
+_KEPT_BACK: Mapping[str, str] = {
+    "memory_notes": "note something",
+    "goal_updates": "say how a goal goes",
+    "new_goals": "take up a goal",
+    "decompositions": "plan steps",
+    "identity_insights": "say what I see in myself",
+}
+
+
+def narrate(
+    situation: Situation,
+    reply: Reply,
+    results: Sequence[ActionResult],
+    changes: Sequence[GoalChange],
+    *,
+    kept_back: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Return the narrative, deterministic, at most 4,000 characters; `kept_back` are (path, reason) of refused items."""
+    sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
+    if percept := foremost(situation.percepts):
+        sentences.append(f"I heard: {quoted(_short(percept.content))}.")
+    if reply.thinking:
+        sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
+    sentences.extend(_deeds(results))
+    sentences.extend(_moves(changes))
+    sentences.extend(
+        f"I could not {_KEPT_BACK[path.partition('[')[0]]}: {_short(why)}." for path, why in kept_back
+    )
+    sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
+    spent = sum(result.cost for result in results)
+    sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
+    return clip(" ".join(sentences), NARRATIVE_LENGTH)
+
+
+def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
+    """Return the emotional valence, -1 to 1: the clipped sum of the events."""
+    return felt(events_of(reply, results, changes))
+
+
+def _deeds(results: Sequence[ActionResult]) -> Iterator[str]:
+    done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
+    failed = [result for result in results if result not in done]
+    if not done:
+        yield "I did nothing."
+    for result in done:
+        yield f"I did {_named(result)}: {_short(result.summary)}."
+    for result in failed:
+        word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
+        yield f"I {word} {_named(result)}: {_short(result.summary)}."
+
+
+def _moves(changes: Sequence[GoalChange]) -> Iterator[str]:
+    for change in changes:
+        about = _short(change.change)
+        closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
+        happened = "came to rest by itself" if closed else _CHANGES[change.kind]
+        yield f"My goal {quoted(_short(change.title))} {happened}{f': {about}' if about else ''}."
+
+
+def _named(result: ActionResult) -> str:
+    return result.action.replace("_", " ")
+
+
+def _short(text: str) -> str:
+    return closed(clip(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))

@@ -17,7 +17,7 @@ from arbor.heartbeat.decision import Decision, Verdict
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Placing, Service, Themes
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
-from arbor.heartbeat.steps.acting import ACTS, READ_LENGTH, act
+from arbor.heartbeat.steps.actions import ACTS, READ_LENGTH, act
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.retention import Retention

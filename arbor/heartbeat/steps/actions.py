@@ -26,10 +26,10 @@ from arbor.heartbeat.results import (
     refused,
 )
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps import making
-from arbor.heartbeat.steps.following import taken_in
-from arbor.heartbeat.steps.inquiring import inquire, pending_work
+from arbor.heartbeat.steps import new_memories
+from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
+from arbor.heartbeat.steps.round_trips import taken_in
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -160,7 +160,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
         model=heartbeat.embedding_model,
         limit=decision.params["limit"],
         now=heartbeat.now,
-        only=making.only_of(decision.params, NOT_OWN_BEATS),
+        only=new_memories.only_of(decision.params, NOT_OWN_BEATS),
     )
     if not found:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
@@ -186,11 +186,11 @@ def _read_out(memory: Recalled) -> str:
 def make(execution: Execution, decision: Decision) -> Act:
     """Store a new memory, linked to the memories that it is made from."""
     heartbeat = execution.heartbeat
-    wanted = making.MADE[decision.action](heartbeat, decision)
+    wanted = new_memories.MADE[decision.action](heartbeat, decision)
     materials: Collection[UUID] = ()
     if wanted.materials:
         materials = yield OwnMemories(named=wanted.materials, required=True)
-    placed: Placed = yield making.placing(heartbeat, wanted.memory)
+    placed: Placed = yield new_memories.placing(heartbeat, wanted.memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))

@@ -12,9 +12,9 @@ from arbor.heartbeat.decision import Verdict
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.reply import PeerNote, PeerOutcome, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.self_views import BoundaryMatchView, CapabilityView
 from arbor.heartbeat.state import Beat, Selfhood
-from arbor.heartbeat.steps.feeling import feel
+from arbor.heartbeat.steps.inner_state import feel
+from arbor.heartbeat.views import BoundaryMatchView, CapabilityView
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from arbor.selves.emotions import DELTAS, USUAL, Event
