@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from arbor.heartbeat.decision import Decision, Verdict, texts_of
+from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import Reply, ReplyPart
@@ -67,7 +67,7 @@ def within_boundaries(
     if stop is None:
         return decision.model_copy(update={"crossed": crossed})
     return decision.model_copy(
-        update={"crossed": crossed, "verdict": Verdict.BOUNDARY, "reason": _reason(stop), "cost": 0}
+        update={"crossed": crossed, "verdict": DecisionVerdict.BOUNDARY, "reason": _reason(stop), "cost": 0}
     )
 
 

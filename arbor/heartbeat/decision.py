@@ -24,7 +24,7 @@ _DEEPEST = 4
 NOTHING_MISSING: Mapping[str, str] = {}
 
 
-class Verdict(StrEnum):
+class DecisionVerdict(StrEnum):
     """The decision about a proposed action. All members but `run` are refusals, which cost nothing."""
 
     #: It runs.
@@ -58,7 +58,7 @@ class Decision(BaseModel):
     index: int
     action: str
     params: dict[str, Any]
-    verdict: Verdict
+    verdict: DecisionVerdict
     reason: str = ""
     #: Unknown parameters, which were left out.
     ignored: list[str] = []
@@ -71,7 +71,7 @@ class Decision(BaseModel):
 
     @property
     def runs(self) -> bool:
-        return self.verdict is Verdict.RUN
+        return self.verdict is DecisionVerdict.RUN
 
 
 def decide(
@@ -100,12 +100,12 @@ def decide(
         if guarded is not None:
             decision = guarded(decision)
         if decision.runs and (reason := cooling.get(action.action) or _twice(action.action, decisions)):
-            decision = _refuse(decision, Verdict.TOO_SOON, reason)
+            decision = _refuse(decision, DecisionVerdict.TOO_SOON, reason)
         elif decision.runs and running >= most:
-            decision = _refuse(decision, Verdict.TOO_MANY, f"at most {most} actions run in one beat")
+            decision = _refuse(decision, DecisionVerdict.TOO_MANY, f"at most {most} actions run in one beat")
         elif decision.runs and not budget.can_pay(energy, decision.cost):
             reason = f"{action.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
-            decision = _refuse(decision, Verdict.TOO_LITTLE_ENERGY, reason)
+            decision = _refuse(decision, DecisionVerdict.TOO_LITTLE_ENERGY, reason)
         elif decision.runs:
             running += 1
             energy = budget.spend(energy, decision.cost)
@@ -178,7 +178,7 @@ def _judge(
         index=index,
         action=action.action,
         params=action.params,
-        verdict=Verdict.RUN,
+        verdict=DecisionVerdict.RUN,
         reasoning=action.reasoning,
         goal_id=action.goal_id,
         intent_id=action.intent_id,
@@ -187,22 +187,24 @@ def _judge(
     spec = registry.get(action.action)
     if spec is None:
         return _refuse(
-            decision, Verdict.UNKNOWN, f"there is no action {action.action!r}; possible: {possible}"
+            decision, DecisionVerdict.UNKNOWN, f"there is no action {action.action!r}; possible: {possible}"
         )
     if spec.name not in allowed:
         return _refuse(
-            decision, Verdict.NOT_PERMITTED, f"your template does not allow {spec.name}; possible: {possible}"
+            decision,
+            DecisionVerdict.NOT_PERMITTED,
+            f"your template does not allow {spec.name}; possible: {possible}",
         )
     if spec.name in missing:
         return _refuse(
-            decision, Verdict.UNAVAILABLE, f"{spec.name} is not possible here: {missing[spec.name]}"
+            decision, DecisionVerdict.UNAVAILABLE, f"{spec.name} is not possible here: {missing[spec.name]}"
         )
     # A strict schema makes the model write null for what it leaves out.
     given = {name: value for name, value in action.params.items() if value is not None}
     try:
         params = spec.params.model_validate(given)
     except ValidationError as error:
-        return _refuse(decision, Verdict.INVALID, _explain(error))
+        return _refuse(decision, DecisionVerdict.INVALID, _explain(error))
     return decision.model_copy(
         update={
             "params": params.model_dump(mode="json"),
@@ -219,7 +221,7 @@ def _twice(action: str, decisions: Sequence[Decision]) -> str:
     return ""
 
 
-def _refuse(decision: Decision, verdict: Verdict, reason: str) -> Decision:
+def _refuse(decision: Decision, verdict: DecisionVerdict, reason: str) -> Decision:
     return decision.model_copy(update={"verdict": verdict, "reason": reason, "cost": 0})
 
 

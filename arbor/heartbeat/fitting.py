@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat.quotations import Section, line
+from arbor.heartbeat.quotations import RenderedSection, line
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 
@@ -288,10 +288,10 @@ class Fitted:
 def fit(
     situation: Situation,
     allowed: Mapping[Side, int],
-    render: Callable[[Situation], Sequence[Section]],
+    render: Callable[[Situation], Sequence[RenderedSection]],
     *,
     room: int = 0,
-) -> tuple[Fitted, Sequence[Section]]:
+) -> tuple[Fitted, Sequence[RenderedSection]]:
     """Drop the least important entries of each side that is over its share; return the remainder, rendered.
 
     `room` is in tokens, for all sides together: the unused part is redistributed to sides over their share. A
@@ -314,7 +314,7 @@ def fit(
                     cut[shed.section] = cut.get(shed.section, 0) + dropped
                 rendered = render(situation)
     noted = [
-        Section(section.name, f"{section.text}\nNot shown, for want of room: {cut[section.name]}.")
+        RenderedSection(section.name, f"{section.text}\nNot shown, for want of room: {cut[section.name]}.")
         if cut.get(section.name)
         else section
         for section in rendered
@@ -322,7 +322,7 @@ def fit(
     return Fitted(situation=situation, cut=cut), noted
 
 
-def _over(rendered: Sequence[Section], allowed: Mapping[Side, int], spare: int) -> dict[Side, int]:
+def _over(rendered: Sequence[RenderedSection], allowed: Mapping[Side, int], spare: int) -> dict[Side, int]:
     """Return the excess tokens of each side that is over its share and its part of the unused tokens."""
     used = dict.fromkeys(Side, 0)
     for section in rendered:

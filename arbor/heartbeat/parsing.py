@@ -13,7 +13,7 @@ from typing import Any
 from arbor.errors import ReplyInvalid
 from arbor.goals.values import GoalSource
 from arbor.heartbeat.items import Dropped, Item, Sieve, Unfit, snake
-from arbor.heartbeat.json_text import Broken, Found, find_objects
+from arbor.heartbeat.json_text import Broken, JsonObject, find_objects
 from arbor.heartbeat.reply import (
     LINE_LENGTH,
     MAX_INTENTIONS,
@@ -85,7 +85,7 @@ def _read_params(item: Item, name_key: str) -> dict[str, Any]:
         item.mend(f"{key} was taken as params")
     if isinstance(value, str):
         inner = next(iter(find_objects(value, keys=())), None)
-        if isinstance(inner, Found):
+        if isinstance(inner, JsonObject):
             item.mend("params written as a text were read as JSON")
             value = inner.value
     if not isinstance(value, dict):
@@ -262,7 +262,7 @@ def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:
         sieve.mend(f"the thoughts before {_END_OF_THOUGHT} were left out")
         text = rest
     objects = list(find_objects(text, keys=REPLY_KEYS))
-    whole = [found for found in objects if isinstance(found, Found)]
+    whole = [found for found in objects if isinstance(found, JsonObject)]
     candidates = [(found, _unwrap(found.value)) for found in whole]
     usable = [(found, body) for found, body in candidates if any(key in body for key in REQUIRED_KEYS)]
     if not usable:
@@ -294,7 +294,7 @@ def _unwrap(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _explain(objects: list[Found | Broken]) -> str:
+def _explain(objects: list[JsonObject | Broken]) -> str:
     """Return why there is no reply, and the expected format."""
     wanted = f"answer with one JSON object with the keys {', '.join(REPLY_KEYS)}"
     for item in objects:

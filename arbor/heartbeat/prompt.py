@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from arbor.heartbeat.fitting import estimate_tokens, fit, room_of, shares
-from arbor.heartbeat.quotations import Data, Section
+from arbor.heartbeat.quotations import Data, RenderedSection
 from arbor.heartbeat.reply import InsightKind
 from arbor.heartbeat.reply_schema import asked_keys
 from arbor.heartbeat.sections import goals, moment, selfhood
@@ -124,13 +124,16 @@ def build_prompt(
     if not _NONCE.fullmatch(nonce):
         raise ValueError(f"a nonce is 16 to 64 random letters and digits, got {len(nonce)} characters")
     system = [
-        Section("world_rules", WORLD_RULES),
-        Section("response_format", RESPONSE_FORMAT),
-        Section("actions", _actions(situation.actions)),
-        Section("character", character_prompt.strip()),
+        RenderedSection("world_rules", WORLD_RULES),
+        RenderedSection("response_format", RESPONSE_FORMAT),
+        RenderedSection("actions", _actions(situation.actions)),
+        RenderedSection("character", character_prompt.strip()),
     ]
-    mark = Section("mark", f"The mark of this message is {nonce}.")
-    last = (Section("further_keys", _further(asked_keys(situation))), Section("closing", CLOSING))
+    mark = RenderedSection("mark", f"The mark of this message is {nonce}.")
+    last = (
+        RenderedSection("further_keys", _further(asked_keys(situation))),
+        RenderedSection("closing", CLOSING),
+    )
     fixed = sum(estimate_tokens(section.text) for section in (*system, mark, *last))
     fitted, shown = fit(
         situation,
@@ -151,38 +154,42 @@ def build_prompt(
     )
 
 
-def render(situation: Situation, nonce: str) -> list[Section]:
+def render(situation: Situation, nonce: str) -> list[RenderedSection]:
     """Render the situation: slowly changing sections first, news last. Empty sections are left out of the prompt."""
     data = Data(nonce)
     environment = situation.environment
     return [
-        Section("identity", selfhood.identity(situation.aspects, data)),
-        Section("beliefs", selfhood.beliefs(situation.beliefs, data)),
-        Section("preferences", selfhood.preferences(situation.preferences, data)),
-        Section("capabilities", selfhood.capabilities(situation.capabilities)),
-        Section("experiences", selfhood.experiences(situation.experiences, data)),
-        Section("peers", selfhood.peers(situation.peers, data)),
-        Section("goals", goals.goals(situation, data)),
-        Section("plan", goals.plan(situation, data)),
-        Section("intents", goals.intents(situation.pending_intents, data)),
-        Section("issues", goals.issues(situation.issues, data)),
-        Section("recent", moment.memories("Recent experience", situation.recent, data)),
-        Section("relevant", moment.memories("Memories that may matter now", situation.relevant, data)),
-        Section("themes", moment.themes(situation.themes, data)),
-        Section("held", moment.held(situation.held, data)),
-        Section("working_memory", moment.working_memory(situation.working_memory, data)),
-        Section("contradictions", selfhood.contradictions(situation.contradictions, data)),
-        Section("proposals", selfhood.proposals(situation.proposals, data)),
-        Section("last_beat", moment.last_beat(situation.last_beat, data)),
-        Section("timing", moment.timing(situation)),
-        Section("environment", moment.environment(environment)),
-        Section("energy", moment.energy(situation)),
-        Section("mood", selfhood.mood(situation.mood)),
-        Section("drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})),
-        Section("notices", moment.notices(situation.notices, data)),
-        Section("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
-        Section("boundaries", selfhood.boundaries(situation.crossed, data)),
-        Section("directive", moment.directive(situation)),
+        RenderedSection("identity", selfhood.identity(situation.aspects, data)),
+        RenderedSection("beliefs", selfhood.beliefs(situation.beliefs, data)),
+        RenderedSection("preferences", selfhood.preferences(situation.preferences, data)),
+        RenderedSection("capabilities", selfhood.capabilities(situation.capabilities)),
+        RenderedSection("experiences", selfhood.experiences(situation.experiences, data)),
+        RenderedSection("peers", selfhood.peers(situation.peers, data)),
+        RenderedSection("goals", goals.goals(situation, data)),
+        RenderedSection("plan", goals.plan(situation, data)),
+        RenderedSection("intents", goals.intents(situation.pending_intents, data)),
+        RenderedSection("issues", goals.issues(situation.issues, data)),
+        RenderedSection("recent", moment.memories("Recent experience", situation.recent, data)),
+        RenderedSection(
+            "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
+        ),
+        RenderedSection("themes", moment.themes(situation.themes, data)),
+        RenderedSection("held", moment.held(situation.held, data)),
+        RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),
+        RenderedSection("contradictions", selfhood.contradictions(situation.contradictions, data)),
+        RenderedSection("proposals", selfhood.proposals(situation.proposals, data)),
+        RenderedSection("last_beat", moment.last_beat(situation.last_beat, data)),
+        RenderedSection("timing", moment.timing(situation)),
+        RenderedSection("environment", moment.environment(environment)),
+        RenderedSection("energy", moment.energy(situation)),
+        RenderedSection("mood", selfhood.mood(situation.mood)),
+        RenderedSection(
+            "drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})
+        ),
+        RenderedSection("notices", moment.notices(situation.notices, data)),
+        RenderedSection("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
+        RenderedSection("boundaries", selfhood.boundaries(situation.crossed, data)),
+        RenderedSection("directive", moment.directive(situation)),
     ]
 
 
@@ -196,7 +203,7 @@ def _further(keys: Iterable[str]) -> str:
     return "\n".join(["## Further keys of your answer", *lines]) if lines else ""
 
 
-def _join(parts: Iterable[Section]) -> str:
+def _join(parts: Iterable[RenderedSection]) -> str:
     return "\n\n".join(part.text for part in parts if part.text)
 
 

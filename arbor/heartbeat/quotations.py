@@ -34,7 +34,7 @@ def quoted(text: str) -> str:
 LINE_LENGTH = 400
 
 
-class Section(NamedTuple):
+class RenderedSection(NamedTuple):
     """A named part of the prompt."""
 
     name: str

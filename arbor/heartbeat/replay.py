@@ -12,7 +12,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import dropped_at_boundaries, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.budgets import budget_of
-from arbor.heartbeat.decision import Decision, Verdict, decide
+from arbor.heartbeat.decision import Decision, DecisionVerdict, decide
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
 from arbor.heartbeat.reply import Reply
@@ -183,7 +183,7 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
         entries = heartbeat.actions[start : start + len(reply.actions)]
         made = _decide(heartbeat, reply, left, entries=entries)
         if any(
-            decision.verdict is Verdict.BOUNDARY and decision.crossed for decision in made
+            decision.verdict is DecisionVerdict.BOUNDARY and decision.crossed for decision in made
         ) and _by_meaning(entries):
             notes.append("a boundary crossed by meaning is entries as recorded: nothing is embedded here")
         decisions += made
@@ -215,17 +215,17 @@ def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
     """Return the decision, refused if the record has a boundary match by meaning."""
     if (
         not decision.runs
-        or entry.get("verdict") != Verdict.BOUNDARY
+        or entry.get("verdict") != DecisionVerdict.BOUNDARY
         or entry.get("action") != decision.action
     ):
         return decision
     return decision.model_copy(
-        update={"verdict": Verdict.BOUNDARY, "reason": str(entry.get("reason", "")), "cost": 0}
+        update={"verdict": DecisionVerdict.BOUNDARY, "reason": str(entry.get("reason", "")), "cost": 0}
     )
 
 
 def _by_meaning(entries: Sequence[Mapping[str, Any]]) -> bool:
-    return any(entry.get("verdict") == Verdict.BOUNDARY for entry in entries)
+    return any(entry.get("verdict") == DecisionVerdict.BOUNDARY for entry in entries)
 
 
 def _compare_decisions(

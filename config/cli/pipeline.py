@@ -19,7 +19,7 @@ from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.dry_run import DryRun, Script, rehearse
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
+from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
 from config.cli.kit import ExitCode, Output
 from config.cli.output import note
 from config.cli.tenancy import choose_agent
@@ -154,11 +154,11 @@ def _node(name: str, nodes: Iterable[str]) -> str:
     return name
 
 
-def _outcomes(value: str) -> list[Outcome]:
+def _outcomes(value: str) -> list[NodeOutcome]:
     names = [name.strip() for name in value.split(",")]
     if not set(names) <= set(NODE_OUTCOMES):
         raise click.UsageError(f"an outcome is one of {', '.join(NODE_OUTCOMES)}, got {value!r}")
-    return [Outcome(name) for name in names]
+    return [NodeOutcome(name) for name in names]
 
 
 def _as_json(rehearsal: DryRun) -> dict[str, Any]:

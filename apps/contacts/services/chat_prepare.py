@@ -46,7 +46,7 @@ from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.recall_request import QUERY_LENGTH
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.windows import window_of
 from arbor.selves.boundary_check import Crossing
 from arbor.selves.values import Standing
@@ -107,7 +107,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         request=ModelRequest(
             purpose=CallPurpose.CHAT,
             system=prompt.system,
-            messages=(Message(role="user", content=prompt.user),),
+            messages=(PromptMessage(role="user", content=prompt.user),),
             schema=SCHEMA,
             schema_name=SCHEMA_NAME,
             max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,

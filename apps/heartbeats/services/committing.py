@@ -45,18 +45,18 @@ from arbor.heartbeat.steps.records import NOPS_TO_DORMANCY, NOPS_TO_WARN
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.ids import uuid7
 from arbor.memory.relations import Relation
-from arbor.pipeline.engine import Outcome, ProgressStatus
+from arbor.pipeline.engine import NodeOutcome, ProgressStatus
 from arbor.selves.experiences import ABOUT_LENGTH
 from arbor.values import replace
 
 log = structlog.get_logger(__name__)
 
 _ENDED = {
-    Outcome.SUCCESS: HeartbeatStatus.DONE,
-    Outcome.PARTIAL: HeartbeatStatus.DONE,
-    Outcome.SKIPPED: HeartbeatStatus.SKIPPED,
-    Outcome.FAILURE: HeartbeatStatus.FAILED,
-    Outcome.RETRY: HeartbeatStatus.FAILED,
+    NodeOutcome.SUCCESS: HeartbeatStatus.DONE,
+    NodeOutcome.PARTIAL: HeartbeatStatus.DONE,
+    NodeOutcome.SKIPPED: HeartbeatStatus.SKIPPED,
+    NodeOutcome.FAILURE: HeartbeatStatus.FAILED,
+    NodeOutcome.RETRY: HeartbeatStatus.FAILED,
 }
 #: The bound of ticks and bonus actions, which have none of their own.
 _UNBOUNDED = 2**31 - 1
@@ -102,7 +102,7 @@ def _ended_as(member: LeasedHeartbeat) -> HeartbeatStatus | None:
     assert progress is not None
     if progress.status is ProgressStatus.SUSPENDED:
         return None
-    return _ENDED[progress.outcome or Outcome.FAILURE]
+    return _ENDED[progress.outcome or NodeOutcome.FAILURE]
 
 
 def _write_progress(members: Sequence[LeasedHeartbeat]) -> None:

@@ -12,9 +12,9 @@ from arbor.goals.backlog import Backlog
 from arbor.goals.requests import NewGoalRequest
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Service, Themes
+from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Service, Themes
 from arbor.heartbeat.quotations import clip, line
 from arbor.heartbeat.results import (
     ActionOutcome,
@@ -69,7 +69,7 @@ def act(heartbeat: Beat) -> Steps[Beat]:
     denied = [
         _denial(heartbeat, decision)
         for decision in heartbeat.decisions
-        if decision.verdict is Verdict.NOT_PERMITTED
+        if decision.verdict is DecisionVerdict.NOT_PERMITTED
     ]
     energy = heartbeat.energy
     for result in results:
@@ -190,7 +190,7 @@ def make(execution: Execution, decision: Decision) -> Act:
     materials: Collection[UUID] = ()
     if wanted.materials:
         materials = yield OwnMemories(named=wanted.materials, required=True)
-    placed: Placed = yield new_memories.placing(heartbeat, wanted.memory)
+    placed: PlacedMemories = yield new_memories.placing(heartbeat, wanted.memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))

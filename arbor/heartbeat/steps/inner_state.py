@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, about
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import Meeting, Meetings
@@ -96,7 +96,7 @@ def _kept(situation: Situation, deeds: Sequence[Deed], free: Sequence[ItemBounda
     within = {
         crossing.boundary
         for deed in deeds
-        if deed.decision.verdict is Verdict.BOUNDARY
+        if deed.decision.verdict is DecisionVerdict.BOUNDARY
         for crossing in deed.decision.crossed
     }
     return outside | within | {crossing.crossed.boundary for crossing in free if crossing.reason}
@@ -135,7 +135,7 @@ def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
     done = [
         (
-            f"{deed.decision.action} {'refused' if deed.decision.verdict is Verdict.BOUNDARY else 'went on'}"
+            f"{deed.decision.action} {'refused' if deed.decision.verdict is DecisionVerdict.BOUNDARY else 'went on'}"
             f" at {crossing.boundary} ({crossing.response}): {crossing.why}",
             {
                 **crossing.model_dump(mode="json"),

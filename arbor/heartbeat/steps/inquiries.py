@@ -9,7 +9,7 @@ from typing import Any
 
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.needs import CallReply, CallResult, Placed, Placing, Question
+from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, Deed, answer
 from arbor.heartbeat.state import Beat, Inquiry
@@ -98,7 +98,7 @@ class Work:
         asked = Question(model=WEB_HANDLE, request=request.to_json())
         return _waiting(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
-    def resume(self, heartbeat: Beat, result: CallResult) -> Steps[Beat]:
+    def resume(self, heartbeat: Beat, result: EndedCall) -> Steps[Beat]:
         """Continue with the result of the call."""
         inquiry = heartbeat.work[0]
         if not result.complete:
@@ -113,7 +113,7 @@ class Work:
             return (yield from _unanswered(heartbeat, inquiry, result, reason))
 
 
-def _found(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _found(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
     findings = Findings.from_json(json.loads(result.text))
     remembered: list[str] = []
     if inquiry.depth == Depth.DEEP:
@@ -140,7 +140,7 @@ def _found(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]
     return _asking(heartbeat, inquiry, findings.pages)
 
 
-def _answered(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _answered(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
     found = read_answer(result.text, pages=len(inquiry.pages))
     if not found.text or inquiry.depth == Depth.SHALLOW:
         return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=found)))
@@ -158,13 +158,13 @@ def _answered(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Be
     return _asking(heartbeat, inquiry, pages)
 
 
-def _appraised(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _appraised(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
     appraisal = read_appraisal(result.text)
     judged = _answer_in(inquiry, confidence=appraisal.confidence)
     return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=judged, note=appraisal.reason)))
 
 
-_STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = {
+_STEPS: Mapping[str, Callable[[Beat, Inquiry, EndedCall], Steps[Beat]]] = {
     CallPurpose.WEB.value: _found,
     CallPurpose.ANSWER.value: _answered,
     CallPurpose.APPRAISE.value: _appraised,
@@ -179,7 +179,7 @@ def _ask_next(heartbeat: Beat, inquiry: Inquiry) -> Steps[Beat]:
     return replace(asked, changed=(f"{heartbeat.model} is out of reach; {following.model} is asked",))
 
 
-def _unanswered(heartbeat: Beat, inquiry: Inquiry, result: CallResult, reason: str) -> Steps[Beat]:
+def _unanswered(heartbeat: Beat, inquiry: Inquiry, result: EndedCall, reason: str) -> Steps[Beat]:
     """End an inquiry whose call failed; an answer without a review counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
@@ -211,7 +211,7 @@ def _done(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
     kept: list[str] = []
     if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
         # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
-        placed: Placed = yield Placing(
+        placed: PlacedMemories = yield Placing(
             memories=[_memory(heartbeat, found)], vectors=None, model=heartbeat.embedding_model
         )
         kept = [str(memory_id) for memory_id in placed.ids]

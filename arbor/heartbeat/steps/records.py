@@ -13,7 +13,7 @@ from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
 from arbor.heartbeat.focus import foremost
-from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_beat
 from arbor.heartbeat.quotations import clip, closed, quoted
 from arbor.heartbeat.reply import Reply
@@ -105,8 +105,8 @@ def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
     of_notes = vectors_of([note.content for note in notes], vectors) if notes else None
     own = vectors_of([narrative], vectors)
     if notes and (of_notes is None) != (own is None):
-        noted: Placed = yield Placing(memories=notes, vectors=of_notes, model=model)
-        placed: Placed = yield Placing(memories=[itself], vectors=own, model=model)
+        noted: PlacedMemories = yield Placing(memories=notes, vectors=of_notes, model=model)
+        placed: PlacedMemories = yield Placing(memories=[itself], vectors=own, model=model)
         fresh = noted.fresh
     else:
         both = np.concatenate([of_notes, own]) if of_notes is not None and own is not None else own

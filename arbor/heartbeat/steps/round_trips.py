@@ -9,7 +9,7 @@ from uuid import UUID
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.fitting import REPLY_SHARE, estimate_tokens
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.needs import AskedBefore, CallResult, PastQuestion, Question
+from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import build_prompt, retry_note
 from arbor.heartbeat.questions import request_json
@@ -21,9 +21,9 @@ from arbor.heartbeat.state import Beat, PromptParts
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
 from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies, within_heartbeat
 from arbor.models.handles import REFLEX
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.windows import window_of
-from arbor.pipeline.engine import NodeResult, Outcome, Steps, Suspension
+from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
 
 #: Errors after which another model may answer.
@@ -102,14 +102,14 @@ class Think:
         """Suspend on a call; the messages include the fault of an unreadable reply."""
         if heartbeat.prompt is not None:
             system, sections = heartbeat.prompt.system, heartbeat.prompt.sections
-            messages = [Message(role="user", content=heartbeat.prompt.user)]
+            messages = [PromptMessage(role="user", content=heartbeat.prompt.user)]
         else:
             asked: AskedBefore = yield PastQuestion(call_id=heartbeat.answered)
             system, messages, sections = _conversation(heartbeat, asked)
         if heartbeat.unreadable:
             messages += [
-                Message(role="assistant", content=heartbeat.reply_text or "(nothing)"),
-                Message(role="user", content=retry_note(heartbeat.unreadable)),
+                PromptMessage(role="assistant", content=heartbeat.reply_text or "(nothing)"),
+                PromptMessage(role="user", content=retry_note(heartbeat.unreadable)),
             ]
         situation = heartbeat.situation
         request = ModelRequest(
@@ -134,7 +134,7 @@ class Think:
         )
         return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
 
-    def resume(self, heartbeat: Beat, result: CallResult) -> NodeResult[Beat]:
+    def resume(self, heartbeat: Beat, result: EndedCall) -> NodeResult[Beat]:
         """Accept the reply; a failed call fails the heartbeat, unless another model of the tier can be asked."""
         if result.complete:
             return NodeResult(
@@ -143,10 +143,10 @@ class Think:
         reason = f"{result.error_kind}: {result.error}"
         heartbeat = replace(heartbeat, failure=reason)
         if result.error_kind not in OUT_OF_REACH or not heartbeat.models_left:
-            return NodeResult(state=heartbeat, outcome=Outcome.FAILURE)
+            return NodeResult(state=heartbeat, outcome=NodeOutcome.FAILURE)
         following = with_next_model(heartbeat)
         changed = f"{heartbeat.model} is out of reach ({reason}); {following.model} is asked"
-        return NodeResult(state=following, outcome=Outcome.RETRY, changed=(changed,))
+        return NodeResult(state=following, outcome=NodeOutcome.RETRY, changed=(changed,))
 
 
 def with_next_model(heartbeat: Beat) -> Beat:
@@ -159,14 +159,14 @@ def with_next_model(heartbeat: Beat) -> Beat:
 
 def _conversation(
     heartbeat: Beat, asked: AskedBefore
-) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
+) -> tuple[str, list[PromptMessage], tuple[dict[str, Any], ...]]:
     """Return the earlier prompt, or the conversation for a further round trip."""
     if not heartbeat.answered:
         return asked.system, [asked.messages[0]], asked.sections
     messages = [
         *asked.messages,
-        Message(role="assistant", content=asked.reply),
-        Message(role="user", content=heartbeat.follow_up),
+        PromptMessage(role="assistant", content=asked.reply),
+        PromptMessage(role="user", content=heartbeat.follow_up),
     ]
     sections: tuple[dict[str, Any], ...] = (
         {"name": "conversation", "text": "", "tokens": heartbeat.said_tokens, "cut": 0},
@@ -192,7 +192,7 @@ def parse(heartbeat: Beat) -> NodeResult[Beat]:
             unreadable=str(error),
             failure=f"no usable reply in {tries} tries: {error}",
         )
-        return NodeResult(state=unreadable, outcome=Outcome.RETRY)
+        return NodeResult(state=unreadable, outcome=NodeOutcome.RETRY)
     reply, left_over = within_heartbeat(heartbeat.earlier_reply, parsed.reply)
     heartbeat = heartbeat.with_present(
         dropped=[*heartbeat.present.dropped, *parsed.dropped, *left_over],

@@ -25,7 +25,7 @@ from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import decisions, orientation
@@ -40,8 +40,8 @@ from tests.unit.heartbeat.builders import goal
 REMOTE = EmbeddingModel(name="tei/remote", dimension=64)
 REPLY = Reply(memory_notes=[MemoryNote(text="Ferries are late on Sundays.")])
 DECISIONS = [
-    Decision(index=0, action="recall", params={"query": "ferries"}, verdict=Verdict.RUN),
-    Decision(index=1, action="remember", params={"content": "The cook sleeps."}, verdict=Verdict.RUN),
+    Decision(index=0, action="recall", params={"query": "ferries"}, verdict=DecisionVerdict.RUN),
+    Decision(index=1, action="remember", params={"content": "The cook sleeps."}, verdict=DecisionVerdict.RUN),
 ]
 
 

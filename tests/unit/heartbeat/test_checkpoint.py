@@ -16,7 +16,7 @@ from arbor.errors import CheckpointInvalid
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, Rhythm
 from arbor.heartbeat.reply import Reply
@@ -104,7 +104,7 @@ FULL: dict[str, Any] = {
     "nops": 2,
     "work": [Inquiry(place=0, question="q", queries=["a"], depth="deep", step="answer", call_id=CALL)],
     "present": TurnRecord(
-        deeds=[deed_of("recall", verdict=Verdict.TOO_SOON, cost=1)],
+        deeds=[deed_of("recall", verdict=DecisionVerdict.TOO_SOON, cost=1)],
         goal_changes=[GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")],
         dropped=[Dropped(path="a", value="b", reason="c")],
         repairs=["d"],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.reply import MemoryNote, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 from arbor.heartbeat.turns import (
@@ -58,7 +58,7 @@ def test_it_goes_on_while_there_is_something_to_read_and_something_to_act_with(
 
 def test_it_is_told_what_came_of_everything_and_what_is_left() -> None:
     no = refused(
-        Decision(index=2, action="fly", params={}, verdict=Verdict.UNKNOWN, reason="there is no fly")
+        Decision(index=2, action="fly", params={}, verdict=DecisionVerdict.UNKNOWN, reason="there is no fly")
     )
 
     text = follow_up_text(situation(energy=7.5), [FOUND, DONE, no], turn=2, most=10, nonce=NONCE)

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.needs import Meetings
 from arbor.heartbeat.reply import PeerNote, PeerOutcome, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
@@ -49,7 +49,7 @@ def changed(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
 
 
 def refused_at(view: BoundaryMatchView) -> Any:
-    deed = deed_of("recall", verdict=Verdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
+    deed = deed_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
     decision = deed.decision.model_copy(update={"crossed": [view]})
     return type(deed)(decision=decision, result=deed.result)
 

@@ -13,7 +13,7 @@ import pytest
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
-from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import Rhythm
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
@@ -137,7 +137,7 @@ def test_what_has_vectors_is_stored_with_them(
 
 
 def test_what_was_known_already_was_not_learned_here() -> None:
-    known = Placed(ids=(UUID(int=1), UUID(int=2)), duplicates=frozenset({UUID(int=1)}))
+    known = PlacedMemories(ids=(UUID(int=1), UUID(int=2)), duplicates=frozenset({UUID(int=1)}))
     made = [
         deed_of("remember", memory_ids=[str(UUID(int=7))]),
         deed_of("remember", index=1, outcome=ActionOutcome.PARTIAL, memory_ids=[str(UUID(int=8))]),
