@@ -12,7 +12,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import dropped_at_boundaries, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.budgets import budget_of
-from arbor.heartbeat.decision import Decision, DecisionVerdict, decide
+from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
 from arbor.heartbeat.reply import Reply
@@ -195,19 +195,17 @@ def _decide(
     heartbeat: RecordedHeartbeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
 ) -> tuple[Decision, ...]:
     terms = heartbeat.situation.terms
-    decisions = decide(
-        reply.actions,
-        registry=ACTIONS,
+    limits = DecisionLimits(
         allowed=terms.allowed if terms else [offer.name for offer in heartbeat.situation.actions],
         energy=energy,
         budget=budget_of(terms.budget if terms else "energy", terms.allowance if terms else None),
         missing=terms.missing if terms else {},
         cooling=heartbeat.cooling(heartbeat.situation.environment),
-        guarded=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
+        boundaries=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     return tuple(
         _as_recorded(decision, entries[place] if place < len(entries) else {})
-        for place, decision in enumerate(decisions)
+        for place, decision in enumerate(decide(reply.actions, limits))
     )
 
 

@@ -21,8 +21,8 @@ from arbor.pipeline.values import Graph, PipelineNode, PipelineNodeKind
 __all__ = [
     "Checkpoint",
     "Handler",
-    "NodeResult",
     "NodeOutcome",
+    "NodeResult",
     "Progress",
     "ProgressStatus",
     "Resumable",

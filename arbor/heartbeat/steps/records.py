@@ -31,7 +31,7 @@ from arbor.heartbeat.steps.inner_state import events_of
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
 from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at
 from arbor.heartbeat.steps.round_trips import taken_in
-from arbor.heartbeat.working_memory import after_heartbeat
+from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.retention import Retention
@@ -170,8 +170,7 @@ def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
 def _afterwards(heartbeat: Beat) -> Afterwards:
     situation, reply, whole = heartbeat.situation, heartbeat.said, heartbeat.whole
     aside = laid_aside(whole.goal_changes)
-    memory = after_heartbeat(
-        situation.working_memory,
+    past = PastHeartbeat(
         thinking=reply.thinking,
         concerns=reply.concerns,
         curiosity=reply.curiosity,
@@ -179,9 +178,10 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
         acted=any(result.cost for result in whole.results),
         resolved=reply.resolved,
         active_goals=[goal.title for goal in situation.active_goals if goal.id not in aside],
-        tended=situation.mode is Mode.CONSOLIDATION,
-        now=heartbeat.now,
+        consolidated=situation.mode is Mode.CONSOLIDATION,
+        at=heartbeat.now,
     )
+    memory = after_heartbeat(situation.working_memory, past)
     return Afterwards(beats=situation.beat_number, working_memory=memory)
 
 

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS, ActionParams, ActionRegistry, ActionSpec
 from arbor.heartbeat.budgets import ByEnergy
-from arbor.heartbeat.decision import Decision, DecisionVerdict, decide, texts_to_search, texts_to_store
+from arbor.heartbeat.decision import (
+    Decision,
+    DecisionLimits,
+    DecisionVerdict,
+    decide,
+    texts_to_search,
+    texts_to_store,
+)
 from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 
@@ -23,7 +30,7 @@ def judge(
     *actions: tuple[str, dict[str, Any]], allowed: tuple[str, ...] = ALL, energy: float = 10, most: int = 10
 ) -> tuple[Decision, ...]:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
-    return decide(proposed, registry=ACTIONS, allowed=allowed, energy=energy, budget=ByEnergy(), most=most)
+    return decide(proposed, DecisionLimits(allowed=allowed, energy=energy, budget=ByEnergy(), most=most))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +201,7 @@ def test_what_runs_has_complete_and_clean_parameters() -> None:
 def test_a_decision_keeps_what_the_model_said_about_it() -> None:
     proposed = ProposedAction(action="rest", params={}, reasoning="tired", goal_id="g", intent_id="i")
 
-    (decision,) = decide([proposed], registry=ACTIONS, allowed=ALL, energy=1, budget=ByEnergy())
+    (decision,) = decide([proposed], DecisionLimits(allowed=ALL, energy=1, budget=ByEnergy()))
 
     assert (decision.reasoning, decision.goal_id, decision.intent_id) == ("tired", "g", "i")
     assert Decision.model_validate(decision.model_dump(mode="json")) == decision
@@ -275,7 +282,7 @@ def test_what_this_installation_cannot_do_is_refused_with_what_is_missing_and_no
     proposed = [ProposedAction(action=name) for name in ("inquire_deep", "fly")]
 
     inquire, fly = decide(
-        proposed, registry=ACTIONS, allowed=ALL, energy=20, budget=ByEnergy(), missing=missing, first=4
+        proposed, DecisionLimits(allowed=ALL, energy=20, budget=ByEnergy(), missing=missing, first=4)
     )
 
     assert (inquire.verdict, inquire.cost) == (DecisionVerdict.UNAVAILABLE, 0)
