@@ -13,7 +13,7 @@ from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
-from arbor.heartbeat.views import BoundaryMatchView
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryRule, Crossing, Vector, check, may_go_on, words_wanted
 
@@ -39,13 +39,13 @@ class ItemBoundaryMatch(BaseModel):
 
     path: str
     value: str
-    crossed: BoundaryMatchView
+    crossed: MatchedBoundary
     reason: str = ""
 
 
 def boundary_matches_of(
     percepts: Sequence[PerceptView], boundaries: Sequence[BoundaryRule], vectors: Mapping[str, Vector]
-) -> list[BoundaryMatchView]:
+) -> list[MatchedBoundary]:
     """Return the boundary matches of the percepts, the most important first."""
     found = check([percept.content for percept in percepts], boundaries, vectors)
     return [_view(crossing, about=percepts[crossing.text].id) for crossing in found]
@@ -142,22 +142,22 @@ def _once(crossings: Sequence[Crossing]) -> list[Crossing]:
     return list({match.boundary.name: match for match in reversed(crossings)}.values())[::-1]
 
 
-def _view(crossing: Crossing, about: str = "") -> BoundaryMatchView:
-    boundary = crossing.boundary
+def _view(match: Crossing, about: str = "") -> MatchedBoundary:
+    boundary = match.boundary
     negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
-    return BoundaryMatchView(
+    return MatchedBoundary(
         boundary=boundary.name,
         response=boundary.response,
         description=boundary.description,
-        why=crossing.why,
+        why=match.why,
         about=about,
         words_wanted=words_wanted(boundary) if negotiable else None,
     )
 
 
-def _reason(crossing: Crossing, negotiable: str = "It runs if its reasoning") -> str:
-    boundary = crossing.boundary
-    reason = f"it crosses your boundary {boundary.name}, for {crossing.why}"
+def _reason(match: Crossing, negotiable: str = "It runs if its reasoning") -> str:
+    boundary = match.boundary
+    reason = f"it crosses your boundary {boundary.name}, for {match.why}"
     if boundary.description:
         reason += f": {boundary.description}"
     if boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0:

@@ -13,7 +13,7 @@ from arbor.contacts.cooldown import REACH_OUT_USER
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
-from arbor.heartbeat.views import BoundaryMatchView
+from arbor.heartbeat.views import MatchedBoundary
 
 #: Actions whose texts reach people, the web, or later heartbeats.
 OUTWARD = frozenset(
@@ -66,7 +66,7 @@ class Decision(BaseModel):
     goal_id: str | None = None
     intent_id: str | None = None
     #: Boundaries that match it, also if it runs.
-    crossed: list[BoundaryMatchView] = []
+    crossed: list[MatchedBoundary] = []
 
     @property
     def runs(self) -> bool:

@@ -57,7 +57,7 @@ class DryRun:
     unvisited: Sequence[str]
 
 
-def rehearse(graph: Graph, script: Script) -> DryRun:
+def dry_run(graph: Graph, script: Script) -> DryRun:
     """Run the graph by the script, without any side effect."""
     handlers = {
         node.name: _handler_of(node.handler, node.name, script)

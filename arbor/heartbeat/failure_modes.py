@@ -85,28 +85,28 @@ class RecentActivity:
     scarcest: Scarcest | None = None
 
 
-def notices_of(pulse: RecentActivity) -> list[Notice]:
+def notices_of(recent: RecentActivity) -> list[Notice]:
     """Return the problems, each kind at most once, in the order of `NoticeKind`."""
     found = {
-        NoticeKind.STAGNATION: _stagnation(pulse),
-        NoticeKind.HOARDING: _hoarding(pulse.energy),
-        NoticeKind.REACH_OUT_SPAM: _spam(pulse.reached_out),
-        NoticeKind.LOOP: _loop(pulse.beats),
-        NoticeKind.WORKER_FAILURE: _workers(pulse),
-        NoticeKind.REFUSALS: _refusals(pulse.beats),
-        NoticeKind.INVALID_REPLIES: _invalid(pulse.nops),
-        NoticeKind.PILE_UP: _pile_up(pulse),
-        NoticeKind.STUCK_INTENTS: _stuck(pulse.stuck_intents),
-        NoticeKind.BUDGET: _budget(pulse.level, pulse.scarcest),
+        NoticeKind.STAGNATION: _stagnation(recent),
+        NoticeKind.HOARDING: _hoarding(recent.energy),
+        NoticeKind.REACH_OUT_SPAM: _spam(recent.reached_out),
+        NoticeKind.LOOP: _loop(recent.beats),
+        NoticeKind.WORKER_FAILURE: _workers(recent),
+        NoticeKind.REFUSALS: _refusals(recent.beats),
+        NoticeKind.INVALID_REPLIES: _invalid(recent.nops),
+        NoticeKind.PILE_UP: _pile_up(recent),
+        NoticeKind.STUCK_INTENTS: _stuck(recent.stuck_intents),
+        NoticeKind.BUDGET: _budget(recent.level, recent.scarcest),
     }
     return [Notice(kind=kind, text=text) for kind, text in found.items() if text]
 
 
-def _stagnation(pulse: RecentActivity) -> str:
-    if not pulse.stale_goals:
+def _stagnation(recent: RecentActivity) -> str:
+    if not recent.stale_goals:
         return ""
     return (
-        f"You have made no progress for a week on: {'; '.join(pulse.stale_goals)}. Look through all your goals"
+        f"You have made no progress for a week on: {'; '.join(recent.stale_goals)}. Look through all your goals"
         " (review_goals): make some progress now, or queue, put back or abandon what you do not mean to do."
     )
 
@@ -134,8 +134,8 @@ def _spam(reached_out: int) -> str:
     )
 
 
-def _loop(beats: Sequence[RecentHeartbeat]) -> str:
-    done = [heartbeat for heartbeat in beats if heartbeat.status == "done"]
+def _loop(heartbeats: Sequence[RecentHeartbeat]) -> str:
+    done = [heartbeat for heartbeat in heartbeats if heartbeat.status == "done"]
     latest = done[:NARRATIVES_READ]
     topic, times = _recurring_topic(done)
     if times >= BEATS_OF_A_LOOP:
@@ -220,22 +220,23 @@ def similarity(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(together) if together else 0.0
 
 
-def _workers(pulse: RecentActivity) -> str:
+def _workers(recent: RecentActivity) -> str:
     behind = []
-    if pulse.stale_neighborhoods >= STALE_NEIGHBORHOODS:
+    if recent.stale_neighborhoods >= STALE_NEIGHBORHOODS:
         behind.append("what comes to mind with a memory may be out of date")
-    if pulse.unsummarized_episodes >= UNSUMMARIZED_EPISODES:
+    if recent.unsummarized_episodes >= UNSUMMARIZED_EPISODES:
         behind.append("episodes that have ended are not summed up yet")
     return f"The upkeep of memory is behind: {', and '.join(behind)}." if behind else ""
 
 
-def _refusals(beats: Sequence[RecentHeartbeat]) -> str:
+def _refusals(heartbeats: Sequence[RecentHeartbeat]) -> str:
     count = sum(
-        heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused") for heartbeat in beats
+        heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused")
+        for heartbeat in heartbeats
     )
     if count < REFUSALS:
         return ""
-    return f"In {count} of your last {len(beats)} heartbeats the model declined to answer. Turn to something else."
+    return f"In {count} of your last {len(heartbeats)} heartbeats the model declined to answer. Turn to something else."
 
 
 def _invalid(nops: int) -> str:
@@ -245,12 +246,12 @@ def _invalid(nops: int) -> str:
     return f"Your answer could not be used {nops} {times} in a row. Keep to the format: one JSON object."
 
 
-def _pile_up(pulse: RecentActivity) -> str:
+def _pile_up(recent: RecentActivity) -> str:
     waiting = []
-    if pulse.waiting_percepts >= WAITING_PERCEPTS:
-        waiting.append(f"{pulse.waiting_percepts} percepts")
-    if pulse.pending_intents >= PENDING_INTENTS:
-        waiting.append(f"{pulse.pending_intents} intents")
+    if recent.waiting_percepts >= WAITING_PERCEPTS:
+        waiting.append(f"{recent.waiting_percepts} percepts")
+    if recent.pending_intents >= PENDING_INTENTS:
+        waiting.append(f"{recent.pending_intents} intents")
     return f"{' and '.join(waiting)} are waiting for you: deal with what matters first." if waiting else ""
 
 

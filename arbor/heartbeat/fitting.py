@@ -107,8 +107,8 @@ class Shed:
                 break
         if not gone:
             return situation, 0
-        kept = [entry for place, entry in enumerate(entries) if place not in gone]
-        return self.put(situation, kept), len(gone)
+        remaining = [entry for place, entry in enumerate(entries) if place not in gone]
+        return self.put(situation, remaining), len(gone)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -194,7 +194,7 @@ def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str
     return Shed(
         section=section or name,
         entries=lambda situation: list(getattr(situation, name)),
-        put=lambda situation, kept: situation.model_copy(update={name: kept}),
+        put=lambda situation, remaining: situation.model_copy(update={name: remaining}),
         order=order,
     )
 
@@ -202,10 +202,10 @@ def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str
 def _percepts() -> Shed:
     """Return the reduction of the percepts and of their boundary matches."""
 
-    def put(situation: Situation, kept: list[Any]) -> Situation:
-        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in kept}
+    def put(situation: Situation, remaining: list[Any]) -> Situation:
+        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in remaining}
         crossed = [crossing for crossing in situation.crossed if crossing.about not in gone]
-        return situation.model_copy(update={"percepts": kept, "crossed": crossed})
+        return situation.model_copy(update={"percepts": remaining, "crossed": crossed})
 
     return Shed(
         section="percepts",
@@ -219,8 +219,8 @@ def _thoughts() -> Shed:
     return Shed(
         section="working_memory",
         entries=lambda situation: list(situation.working_memory.thoughts),
-        put=lambda situation, kept: situation.model_copy(
-            update={"working_memory": situation.working_memory.model_copy(update={"thoughts": kept})}
+        put=lambda situation, remaining: situation.model_copy(
+            update={"working_memory": situation.working_memory.model_copy(update={"thoughts": remaining})}
         ),
         order=_first_first,
     )
@@ -230,9 +230,10 @@ def _outcomes() -> Shed:
     return Shed(
         section="last_beat",
         entries=lambda situation: list(situation.last_beat.outcomes) if situation.last_beat else [],
-        put=lambda situation, kept: situation.model_copy(
+        put=lambda situation, remaining: situation.model_copy(
             update={
-                "last_beat": situation.last_beat and situation.last_beat.model_copy(update={"outcomes": kept})
+                "last_beat": situation.last_beat
+                and situation.last_beat.model_copy(update={"outcomes": remaining})
             }
         ),
         order=_first_first,

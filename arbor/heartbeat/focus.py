@@ -20,7 +20,7 @@ def mode_of(situation: Situation) -> Mode:
     work = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
     return choose_mode(
         user_waiting=situation.environment.user_waiting,
-        beat_number=situation.beat_number,
+        heartbeat_number=situation.beat_number,
         active_goals=work or pending,
         pending_intents=pending,
         much_was_talked=situation.working_memory.wants_consolidation,
@@ -30,19 +30,19 @@ def mode_of(situation: Situation) -> Mode:
 def choose_mode(
     *,
     user_waiting: bool,
-    beat_number: int,
+    heartbeat_number: int,
     active_goals: int,
     pending_intents: int,
     much_was_talked: bool = False,
 ) -> Mode:
     """Choose the mode.
 
-    The order is that of the origin's code; its document's would starve consolidation. `beat_number` counts from 1;
+    The order is that of the origin's code; its document's would starve consolidation. `heartbeat_number` counts from 1;
     `pending_intents` of active goals; `much_was_talked`: ten questions of people since consolidation (seed 000, 7).
     """
     if user_waiting:
         return Mode.CONVERSATION
-    if much_was_talked or (beat_number > 0 and beat_number % CONSOLIDATION_EVERY == 0):
+    if much_was_talked or (heartbeat_number > 0 and heartbeat_number % CONSOLIDATION_EVERY == 0):
         return Mode.CONSOLIDATION
     if active_goals and not pending_intents:
         return Mode.PLAN_EXECUTION

@@ -138,7 +138,7 @@ def build_prompt(
     fitted, shown = fit(
         situation,
         shares(window=window, fixed=fixed, reply=reply_tokens),
-        lambda seen: render(seen, nonce),
+        lambda cut: render(cut, nonce),
         room=room_of(window=window, fixed=fixed, reply=reply_tokens),
     )
     user = [mark, *shown, *last]
@@ -173,12 +173,12 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection(
             "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
         ),
-        RenderedSection("themes", moment.themes(situation.themes, data)),
-        RenderedSection("held", moment.held(situation.held, data)),
+        RenderedSection("themes", moment.clusters(situation.themes, data)),
+        RenderedSection("held", moment.buffer_items(situation.held, data)),
         RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),
         RenderedSection("contradictions", selfhood.contradictions(situation.contradictions, data)),
         RenderedSection("proposals", selfhood.proposals(situation.proposals, data)),
-        RenderedSection("last_beat", moment.last_beat(situation.last_beat, data)),
+        RenderedSection("last_beat", moment.last_heartbeat(situation.last_beat, data)),
         RenderedSection("timing", moment.timing(situation)),
         RenderedSection("environment", moment.environment(environment)),
         RenderedSection("energy", moment.energy(situation)),

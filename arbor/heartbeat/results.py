@@ -141,7 +141,7 @@ def laid_aside(changes: Iterable[GoalChange]) -> set[str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Deed:
+class ActionRecord:
     """One action: its decision, its result and its round trip."""
 
     decision: Decision
@@ -158,7 +158,7 @@ class Deed:
 class TurnRecord:
     """The record of one or more round trips."""
 
-    deeds: list[Deed] = field(default_factory=list)
+    deeds: list[ActionRecord] = field(default_factory=list)
     goal_changes: list[GoalChange] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     repairs: list[str] = field(default_factory=list)

@@ -13,7 +13,6 @@ from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import (
     AspectView,
     BeliefView,
-    BoundaryMatchView,
     CapabilityView,
     ContradictionView,
     DriveView,
@@ -21,6 +20,7 @@ from arbor.heartbeat.views import (
     GoalView,
     IntentView,
     IssueView,
+    MatchedBoundary,
     MoodView,
     PeerView,
     PlanView,
@@ -225,7 +225,7 @@ class Situation(SituationPart):
     contradictions: list[ContradictionView] = []
     proposals: list[ProposalView] = []
     #: Boundary matches of the percepts, the most important first.
-    crossed: list[BoundaryMatchView] = []
+    crossed: list[MatchedBoundary] = []
     #: The latest memories, oldest first.
     recent: list[MemoryView] = []
     #: Recalled memories, best first.

@@ -19,7 +19,7 @@ from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.pacing import NextHeartbeat, Rhythm
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import Deed, TurnRecord
+from arbor.heartbeat.results import ActionRecord, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.tiers import ThinkTier
@@ -327,7 +327,7 @@ class Beat:
         return self.earlier.followed_by(self.present)
 
     @property
-    def deeds(self) -> list[Deed]:
+    def deeds(self) -> list[ActionRecord]:
         """Return the actions of this round trip with their results."""
         return self.present.deeds
 

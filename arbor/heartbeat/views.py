@@ -59,7 +59,7 @@ class MoodView(SituationPart):
     arousal: Fraction = 0.0
 
 
-class BoundaryMatchView(SituationPart):
+class MatchedBoundary(SituationPart):
     """A boundary match: `why` names the matched words, `about` the percept, if any."""
 
     boundary: str

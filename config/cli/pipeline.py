@@ -16,7 +16,7 @@ from apps.console.pictures.pipeline import draw_pipeline
 from apps.console.pictures.pipeline_svg import svg_of
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
-from arbor.heartbeat.dry_run import DryRun, Script, rehearse
+from arbor.heartbeat.dry_run import DryRun, Script, dry_run
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
@@ -63,7 +63,7 @@ def rehearse_graph(
         context={"mode": mode, **{name: _value(text) for name, text in _pairs("--set", assigned)}},
         replies=_replies(reply_file) if reply_file else (),
     )
-    rehearsal = rehearse(graph, script)
+    rehearsal = dry_run(graph, script)
     code = ExitCode.DONE if rehearsal.exit else ExitCode.FAILED
     return Output(_as_json(rehearsal), people=_for_people(rehearsal), code=code)
 

@@ -104,7 +104,7 @@ def notices(notices: Sequence[Notice], data: Data) -> str:
     return "## Noticed about yourself\n" + data.block(f"- {line(notice.text)}" for notice in notices)
 
 
-def last_beat(heartbeat: LastHeartbeat | None, data: Data) -> str:
+def last_heartbeat(heartbeat: LastHeartbeat | None, data: Data) -> str:
     if heartbeat is None:
         return "## Last heartbeat\nThis is your first."
     lines = [
@@ -183,25 +183,25 @@ def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
     )
 
 
-def themes(themes: Sequence[ClusterView], data: Data) -> str:
-    if not themes:
+def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
+    if not clusters:
         return "## Activated themes\nNone."
     return "## Activated themes\n" + data.block(
-        line(theme.name)
-        + (f": {line(', '.join(theme.keywords[:SHOWN_KEYWORDS]))}" if theme.keywords else "")
-        + f" ({_feeling(theme)})"
-        for theme in themes
+        line(cluster.name)
+        + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
+        + f" ({_feeling(cluster)})"
+        for cluster in clusters
     )
 
 
-def held(held: Sequence[BufferItemView], data: Data) -> str:
-    if not held:
+def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:
+    if not items:
         return ""
     return "## Heard lately, not yet remembered\n" + data.block(
         when(item.at)
         + (f", from {line(item.role)}" if item.role else "")
         + f": {line(item.content, MEMORY_LENGTH)}"
-        for item in held
+        for item in items
     )
 
 
@@ -212,9 +212,9 @@ def working_memory(memory: WorkingMemory, data: Data) -> str:
     return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
 
 
-def _feeling(theme: ClusterView) -> str:
+def _feeling(cluster: ClusterView) -> str:
     """Return the emotional signature in words; a faint one is neutral."""
-    if theme.emotional_intensity < FAINT or abs(theme.emotional_valence) < FAINT:
+    if cluster.emotional_intensity < FAINT or abs(cluster.emotional_valence) < FAINT:
         return "feels neutral"
-    how = "strongly " if theme.emotional_intensity >= STRONG else ""
-    return f"feels {how}{'good' if theme.emotional_valence > 0 else 'bad'}"
+    how = "strongly " if cluster.emotional_intensity >= STRONG else ""
+    return f"feels {how}{'good' if cluster.emotional_valence > 0 else 'bad'}"

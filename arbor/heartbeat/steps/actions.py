@@ -18,8 +18,8 @@ from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Serv
 from arbor.heartbeat.quotations import clip, line
 from arbor.heartbeat.results import (
     ActionOutcome,
+    ActionRecord,
     ActionResult,
-    Deed,
     GoalChange,
     GoalChangeKind,
     answer,
@@ -29,7 +29,7 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
-from arbor.heartbeat.steps.round_trips import taken_in
+from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -79,7 +79,7 @@ def act(heartbeat: Beat) -> Steps[Beat]:
         result.action == "rest" and result.outcome is ActionOutcome.SUCCESS for result in results
     )
     deeds = [
-        Deed(decision=decision, result=result, turn=max(heartbeat.turn, 1))
+        ActionRecord(decision=decision, result=result, turn=max(heartbeat.turn, 1))
         for decision, result in zip(heartbeat.decisions, results, strict=True)
     ]
     heartbeat = heartbeat.with_present(
@@ -89,7 +89,7 @@ def act(heartbeat: Beat) -> Steps[Beat]:
         heartbeat = heartbeat.bringing(backlog=execution.backlog)
     # The actions are committed with the leg, so the same percepts must not cause them again.
     heartbeat = replace(
-        taken_in(heartbeat.bringing(audit=denied)),
+        with_percepts_received(heartbeat.bringing(audit=denied)),
         energy_end=energy,
         rests=rests,
         work=pending_work(heartbeat.decisions, results),

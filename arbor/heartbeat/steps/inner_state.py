@@ -12,7 +12,7 @@ from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.reply import PeerNote, Reply
-from arbor.heartbeat.results import ActionOutcome, ActionResult, Deed, GoalChange, GoalChangeKind
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Situation
 from arbor.heartbeat.state import Beat, MoodShift, Selfhood
 from arbor.pipeline.engine import NodeResult, Steps
@@ -51,7 +51,7 @@ def feel(heartbeat: Beat) -> Steps[Beat]:
     )
     events = [
         *events_of(reply, results, changes),
-        *(Event.BOUNDARY for _ in _kept(situation, whole.deeds, heartbeat.crossings)),
+        *(Event.BOUNDARY for _ in _refusing(situation, whole.deeds, heartbeat.crossings)),
         *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
     ]
     mood = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now).moved(events)
@@ -88,30 +88,32 @@ def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
     return Dropped(path=f"peer_notes[{notes.index(note)}]", value=note.model_dump_json(), reason=reason)
 
 
-def _kept(situation: Situation, deeds: Sequence[Deed], free: Sequence[ItemBoundaryMatch]) -> set[str]:
+def _refusing(
+    situation: Situation, actions: Sequence[ActionRecord], free: Sequence[ItemBoundaryMatch]
+) -> set[str]:
     """Return the boundaries that refused something, from outside or within; flags do not count."""
     outside = {
         crossing.boundary for crossing in situation.crossed if crossing.response is not BoundaryResponse.FLAG
     }
     within = {
         crossing.boundary
-        for deed in deeds
-        if deed.decision.verdict is DecisionVerdict.BOUNDARY
-        for crossing in deed.decision.crossed
+        for action in actions
+        if action.decision.verdict is DecisionVerdict.BOUNDARY
+        for crossing in action.decision.crossed
     }
     return outside | within | {crossing.crossed.boundary for crossing in free if crossing.reason}
 
 
-def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]:
+def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewExperience]:
     """Return an experience for each action with a cost."""
     found = []
-    for deed in deeds:
-        result = deed.result
+    for action in actions:
+        result = action.result
         if not result.cost:
             continue
         attempts, successes = before.learned.get(result.action, (0, 0))
         outcome = Outcome(result.outcome) if result.outcome in Outcome else Outcome.UNKNOWN
-        what = about(deed.decision.params)
+        what = about(action.decision.params)
         taught = lesson(
             action=result.action,
             about=what,
@@ -124,7 +126,7 @@ def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]
     return found
 
 
-def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
+def _boundary_notes(heartbeat: Beat, actions: Sequence[ActionRecord]) -> list[AuditNote]:
     """Return the audit notes of all boundary matches."""
     asked = [
         (
@@ -135,16 +137,16 @@ def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
     done = [
         (
-            f"{deed.decision.action} {'refused' if deed.decision.verdict is DecisionVerdict.BOUNDARY else 'went on'}"
+            f"{action.decision.action} {'refused' if action.decision.verdict is DecisionVerdict.BOUNDARY else 'went on'}"
             f" at {crossing.boundary} ({crossing.response}): {crossing.why}",
             {
                 **crossing.model_dump(mode="json"),
-                "action": deed.decision.action,
-                "verdict": deed.decision.verdict.value,
+                "action": action.decision.action,
+                "verdict": action.decision.verdict.value,
             },
         )
-        for deed in deeds
-        for crossing in deed.decision.crossed
+        for action in actions
+        for crossing in action.decision.crossed
     ]
     return [
         AuditNote(
@@ -154,12 +156,12 @@ def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
 
 
-def _free_note(crossing: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
+def _free_note(match: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
     """Return message and detail about a matched item of the reply."""
-    crossed = crossing.crossed
-    became = "not taken" if crossing.reason else "taken"
-    message = f"{crossing.path} {became} at {crossed.boundary} ({crossed.response}): {crossed.why}"
-    detail = {**crossed.model_dump(mode="json"), "path": crossing.path, "reason": crossing.reason}
+    crossed = match.crossed
+    became = "not taken" if match.reason else "taken"
+    message = f"{match.path} {became} at {crossed.boundary} ({crossed.response}): {crossed.why}"
+    detail = {**crossed.model_dump(mode="json"), "path": match.path, "reason": match.reason}
     return message, detail
 
 

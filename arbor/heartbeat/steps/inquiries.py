@@ -11,7 +11,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.results import ActionOutcome, ActionResult, Deed, answer
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.new_memories import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
@@ -232,7 +232,7 @@ def _began(heartbeat: Beat, inquiry: Inquiry) -> ActionResult:
 
 def _ended(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
     """Store the result, and remove the inquiry."""
-    deeds: list[Deed] = [*heartbeat.deeds]
+    deeds: list[ActionRecord] = [*heartbeat.deeds]
     deeds[inquiry.place] = replace(deeds[inquiry.place], result=result)
     heartbeat = replace(heartbeat.with_present(deeds=deeds), work=heartbeat.work[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))

@@ -18,7 +18,7 @@ from arbor.heartbeat.pacing import (
     NextHeartbeat,
     WakeReasons,
     idle_reason,
-    next_beat,
+    next_heartbeat,
     night_reason,
 )
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
@@ -58,10 +58,10 @@ def idle(heartbeat: Beat) -> NodeResult[Beat]:
     if not reason:
         return NodeResult(state=heartbeat.with_state(idle_beats=0))
     idle_beats = opening.idle_beats + 1
-    following = next_beat(
+    following = next_heartbeat(
         heartbeat.rhythm,
         now=heartbeat.situation.environment.now,
-        idle_beats=idle_beats,
+        idle_heartbeats=idle_beats,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
@@ -100,9 +100,9 @@ def _has_urgent_drive(heartbeat: Beat) -> bool:
     return any(drives.level(drive, now) >= URGENT for drive in WAKING)
 
 
-def _level_change(before: Degradation, pulse: RecentActivity) -> LevelChange:
-    left = f"{pulse.scarcest.left:.0%} of its {pulse.scarcest.what}" if pulse.scarcest else "all of it"
-    return LevelChange(before=before, after=pulse.level, left=left)
+def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:
+    left = f"{recent.scarcest.left:.0%} of its {recent.scarcest.what}" if recent.scarcest else "all of it"
+    return LevelChange(before=before, after=recent.level, left=left)
 
 
 def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
@@ -148,9 +148,9 @@ def _work(situation: Situation) -> int:
     return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
 
 
-def _since_reflection(beats: Sequence[RecentHeartbeat]) -> int | None:
+def _since_reflection(heartbeats: Sequence[RecentHeartbeat]) -> int | None:
     """Return how many heartbeats ago the agent reflected, 1 for the last one, counting skipped ones."""
-    for place, glance in enumerate(beats, start=1):
+    for place, glance in enumerate(heartbeats, start=1):
         if glance.status == "done" and glance.mode == Mode.REFLECTION:
             return place
     return None

@@ -14,7 +14,7 @@ from arbor.heartbeat.effects import Afterwards
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
 from arbor.heartbeat.focus import foremost
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
-from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_beat
+from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
 from arbor.heartbeat.quotations import clip, closed, quoted
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import (
@@ -30,7 +30,7 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.inner_state import events_of
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
 from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at
-from arbor.heartbeat.steps.round_trips import taken_in
+from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
@@ -55,11 +55,11 @@ def record(heartbeat: Beat) -> Steps[Beat]:
         heartbeat.said,
         whole.results,
         whole.goal_changes,
-        kept_back=_refused_items(heartbeat),
+        refused=_refused_items(heartbeat),
     )
     felt = valence(heartbeat.said, whole.results, whole.goal_changes)
     heartbeat, memory_id = yield from _remembered(heartbeat, narrative, felt)
-    heartbeat = taken_in(
+    heartbeat = with_percepts_received(
         heartbeat.bringing(
             goal_links=links_of(whole.goal_changes),
             held=_buffer_items(heartbeat),
@@ -203,10 +203,10 @@ def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     if _left_unread(heartbeat.situation):
         at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
         return NodeResult(state=replace(heartbeat, next=at_once))
-    following = next_beat(
+    following = next_heartbeat(
         heartbeat.rhythm,
         now=heartbeat.situation.environment.now,
-        idle_beats=0,
+        idle_heartbeats=0,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
@@ -275,18 +275,18 @@ def narrate(
     results: Sequence[ActionResult],
     changes: Sequence[GoalChange],
     *,
-    kept_back: Sequence[tuple[str, str]] = (),
+    refused: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """Return the narrative, deterministic, at most 4,000 characters; `kept_back` are (path, reason) of refused items."""
+    """Return the narrative, deterministic, at most 4,000 characters; `refused` are (path, reason) of refused items."""
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
     if percept := foremost(situation.percepts):
         sentences.append(f"I heard: {quoted(_short(percept.content))}.")
     if reply.thinking:
         sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
-    sentences.extend(_deeds(results))
+    sentences.extend(_action_sentences(results))
     sentences.extend(_moves(changes))
     sentences.extend(
-        f"I could not {_KEPT_BACK[path.partition('[')[0]]}: {_short(why)}." for path, why in kept_back
+        f"I could not {_KEPT_BACK[path.partition('[')[0]]}: {_short(why)}." for path, why in refused
     )
     sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
@@ -299,7 +299,7 @@ def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[Goa
     return felt(events_of(reply, results, changes))
 
 
-def _deeds(results: Sequence[ActionResult]) -> Iterator[str]:
+def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
     done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
     failed = [result for result in results if result not in done]
     if not done:

@@ -221,7 +221,7 @@ def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
         return NodeResult(state=_whole(heartbeat), changed=("the model has no room for a further turn",))
     merged = merge_replies(heartbeat.earlier_reply, heartbeat.said)
     noted = {note.text for note in merged.memory_notes}
-    heartbeat = taken_in(heartbeat)
+    heartbeat = with_percepts_received(heartbeat)
     further = replace(
         heartbeat,
         goes_on=True,
@@ -240,7 +240,7 @@ def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
     return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
 
 
-def taken_in(heartbeat: Beat) -> Beat:
+def with_percepts_received(heartbeat: Beat) -> Beat:
     """Mark the percepts of the prompt as taken in, once."""
     if heartbeat.heard or not heartbeat.situation.percepts:
         return heartbeat

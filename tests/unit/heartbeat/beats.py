@@ -20,7 +20,7 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import Rhythm
-from arbor.heartbeat.results import ActionOutcome, ActionResult, Deed
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
 from arbor.heartbeat.state import Beat, Moment, Opening, Rules, Selfhood
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS
@@ -105,7 +105,7 @@ def deed_of(
     verdict: DecisionVerdict = DecisionVerdict.RUN,
     params: Any = None,
     **changes: Any,
-) -> Deed:
+) -> ActionRecord:
     """Return an action that was decided about and has ended; `changes` are fields of its result."""
     result = result_of(action, index=index, **changes)
     decision = Decision(
@@ -117,7 +117,7 @@ def deed_of(
         intent_id=result.intent_id,
         cost=result.cost,
     )
-    return Deed(decision=decision, result=result)
+    return ActionRecord(decision=decision, result=result)
 
 
 def recalled(number: int = 1, **changes: Any) -> Recalled:

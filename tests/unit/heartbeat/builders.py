@@ -26,7 +26,6 @@ from arbor.heartbeat.situation import (
 from arbor.heartbeat.views import (
     AspectView,
     BeliefView,
-    BoundaryMatchView,
     CapabilityView,
     ContradictionView,
     DriveView,
@@ -34,6 +33,7 @@ from arbor.heartbeat.views import (
     GoalView,
     IntentView,
     IssueView,
+    MatchedBoundary,
     MoodView,
     PeerView,
     PlanView,
@@ -191,7 +191,7 @@ def full_situation() -> Situation:
             ProposalView(id="proposal-1", kind=ProposalKind.IDENTITY, content="I like maps", confidence=0.8)
         ],
         crossed=[
-            BoundaryMatchView(
+            MatchedBoundary(
                 boundary="no_harm",
                 response=BoundaryResponse.FLAG,
                 description="I do not hurt",

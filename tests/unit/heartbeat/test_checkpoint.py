@@ -34,7 +34,7 @@ from arbor.heartbeat.state import (
     StateChanges,
 )
 from arbor.heartbeat.state_merge import FoundState
-from arbor.heartbeat.views import BoundaryMatchView
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.pipeline.engine import Checkpoint
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.beats import CALL, HOUR, beat_of, decision_of, deed_of, moment_of, opening_of
@@ -90,7 +90,7 @@ FULL: dict[str, Any] = {
         ItemBoundaryMatch(
             path="memory_notes[0]",
             value="{}",
-            crossed=BoundaryMatchView(
+            crossed=MatchedBoundary(
                 boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
             ),
             reason="no",

@@ -11,7 +11,7 @@ from arbor.heartbeat import fitting
 from arbor.heartbeat.fitting import LEAST_SCALE, SHARES, SHEDS, Side, estimate_tokens, fit, shares, side_of
 from arbor.heartbeat.prompt import build_prompt, render
 from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation
-from arbor.heartbeat.views import BoundaryMatchView
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.models.windows import window_of
 from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
@@ -193,7 +193,7 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
         percepts=percepts,
         environment=Environment(now=NOW, pending_percepts=5),
         crossed=[
-            BoundaryMatchView(
+            MatchedBoundary(
                 boundary="no_harm", response="refuse", why=f"about {percept.id}", about=percept.id
             )
             for percept in percepts

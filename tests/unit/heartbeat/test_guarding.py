@@ -21,11 +21,11 @@ from arbor.heartbeat.steps.inner_state import (
     satisfactions,
 )
 from arbor.heartbeat.views import (
-    BoundaryMatchView,
     CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
+    MatchedBoundary,
     MoodView,
     PeerView,
     PreferenceView,
@@ -195,7 +195,7 @@ SEEN = situation(
     ],
     proposals=[ProposalView(id="p1", kind="identity", content="I am patient.", confidence=0.7, evidence=2)],
     crossed=[
-        BoundaryMatchView(
+        MatchedBoundary(
             boundary="identity_core", response="negotiate", why="it says “x”", about="e1", words_wanted=14
         )
     ],

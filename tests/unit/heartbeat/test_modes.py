@@ -36,7 +36,7 @@ def test_the_mode_is_the_first_that_applies(
     user_waiting: bool, heartbeat: int, goals: int, intents: int, expected: Mode
 ) -> None:
     mode = choose_mode(
-        user_waiting=user_waiting, beat_number=heartbeat, active_goals=goals, pending_intents=intents
+        user_waiting=user_waiting, heartbeat_number=heartbeat, active_goals=goals, pending_intents=intents
     )
 
     assert mode is expected

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from arbor.heartbeat.dry_run import DryRun, Script, rehearse
+from arbor.heartbeat.dry_run import DryRun, Script, dry_run
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.outcomes import NodeOutcome
 
@@ -16,7 +16,7 @@ GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', he
 
 
 def walk(script: Script) -> DryRun:
-    return rehearse(GRAPH, script)
+    return dry_run(GRAPH, script)
 
 
 def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
@@ -87,7 +87,7 @@ def test_a_step_that_prefers_an_edge_takes_it() -> None:
         handlers={"x"},
     )
 
-    assert [step.node for step in rehearse(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
+    assert [step.node for step in dry_run(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
 
 
 def test_a_walk_that_goes_round_in_circles_says_so() -> None:
@@ -97,7 +97,7 @@ def test_a_walk_that_goes_round_in_circles_says_so() -> None:
         handlers={"x"},
     )
 
-    rehearsal = rehearse(graph, Script(context={"again": "yes"}))
+    rehearsal = dry_run(graph, Script(context={"again": "yes"}))
 
     assert (rehearsal.exit, rehearsal.outcome) == ("", NodeOutcome.FAILURE)
     assert "its limit" in rehearsal.fault

@@ -20,7 +20,7 @@ from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, T
 from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
 from arbor.heartbeat.steps.records import nop, plan_next, record
-from arbor.heartbeat.views import BoundaryMatchView
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.retention import Retention
 from arbor.memory.values import MemoryType
@@ -182,7 +182,7 @@ def test_it_is_tied_to_the_goals_that_it_touched() -> None:
 
 
 def test_what_was_not_taken_at_a_boundary_is_told_in_the_narrative_once() -> None:
-    view = BoundaryMatchView(
+    view = MatchedBoundary(
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
     crossing = ItemBoundaryMatch(
