@@ -89,7 +89,7 @@ def test_a_beat_recalls_about_what_presses_most(changes: dict[str, Any], expecte
 
 def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
     values: dict[str, Any] = {
-        "beat_number": 1,
+        "heartbeat_number": 1,
         "active_goals": 1,
         "pending_intents": 1,
         "much_was_talked": True,
