@@ -11,20 +11,23 @@ from uuid import UUID
 from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
-from arbor.heartbeat.self_views import (
+from arbor.heartbeat.situation import PerceptView
+from arbor.heartbeat.views import (
     AspectView,
     BeliefView,
     CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
+    GoalView,
+    IntentView,
+    IssueView,
     MoodView,
     PeerView,
+    PlanView,
     PreferenceView,
     ProposalView,
 )
-from arbor.heartbeat.situation import PerceptView
 from arbor.heartbeat.working_memory import WorkingMemory
 
 #: An agent's id, as a UUID or its text, its public id (`agent_…`), or its name in the tenant, in any case.

@@ -32,7 +32,7 @@ from apps.queues import Task, TaskMessage, captured
 from apps.tenants.scope import APP, OPS
 from arbor.errors import ArborError
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds
 from bench.database import is_control, reset_statements, statements, superuser, wal_bytes

@@ -14,7 +14,7 @@ from celery.signals import worker_init
 from apps.memories.services.embedding.embedding import ask, embedder
 from apps.queues import Queue
 from arbor.errors import ConfigurationInvalid, EmbeddingFailed
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
 
 log = structlog.get_logger(__name__)

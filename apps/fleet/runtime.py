@@ -34,7 +34,7 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import GoalStackFull, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.goal_views import PlanView
+from arbor.heartbeat.views import PlanView
 from arbor.heartbeat.working_memory import WorkingMemory, as_stored
 from arbor.ids import read_id
 from arbor.runtime import AgentRef, Cycle, GoalStack, LoadedAgent, NewGoal, Peer, Tick

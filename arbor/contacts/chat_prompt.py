@@ -15,12 +15,12 @@ from pydantic import BaseModel, ConfigDict
 from arbor.clock import when
 from arbor.contacts.chat import SHOWN_TOKENS, SHOWN_TURNS
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.context_budget import estimate_tokens, room_of
+from arbor.heartbeat.fitting import estimate_tokens, room_of
 from arbor.heartbeat.prompt import DEFAULT_REPLY_TOKENS, DEFAULT_WINDOW, Prompt, PromptSection
-from arbor.heartbeat.sections import memories, selfhood
-from arbor.heartbeat.sections.text import Data, Section, line
-from arbor.heartbeat.self_views import AspectView, BeliefView, MoodView, PreferenceView
+from arbor.heartbeat.quotations import Data, RenderedSection, line
+from arbor.heartbeat.sections import moment, selfhood
 from arbor.heartbeat.situation import MemoryView
+from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import WorkingMemory
 
 SCHEMA_NAME = "answer"
@@ -119,9 +119,9 @@ def build_chat_prompt(
     room, turns are left out, the oldest first, then memories and code, the worst matches first; never the person's turn.
     """
     system = [
-        Section("rules", RULES),
-        Section("format", FORMAT),
-        Section("character", character_prompt.strip()),
+        RenderedSection("rules", RULES),
+        RenderedSection("format", FORMAT),
+        RenderedSection("character", character_prompt.strip()),
     ]
     room = room_of(window=window, fixed=_tokens(system), reply=reply_tokens)
     user, cut = _fitted(view, nonce, room)
@@ -142,11 +142,14 @@ def build_chat_prompt(
     )
 
 
-def _fitted(view: ChatView, nonce: str, room: int) -> tuple[list[Section], Mapping[str, int]]:
+def _fitted(view: ChatView, nonce: str, room: int) -> tuple[list[RenderedSection], Mapping[str, int]]:
     """Render as much of the turn as fits into `room` tokens; count the omitted entries by section."""
     cut: Counter[str] = Counter()
     while True:
-        user = [Section("mark", f"The mark of this message is {nonce}."), *_sections(view, Data(nonce))]
+        user = [
+            RenderedSection("mark", f"The mark of this message is {nonce}."),
+            *_sections(view, Data(nonce)),
+        ]
         if _tokens(user) <= room:
             return user, cut
         if view.turns:
@@ -162,25 +165,25 @@ def _fitted(view: ChatView, nonce: str, room: int) -> tuple[list[Section], Mappi
             return user, cut
 
 
-def _tokens(sections: Sequence[Section]) -> int:
+def _tokens(sections: Sequence[RenderedSection]) -> int:
     return sum(estimate_tokens(section.text) for section in sections)
 
 
-def _sections(view: ChatView, data: Data) -> list[Section]:
+def _sections(view: ChatView, data: Data) -> list[RenderedSection]:
     """Render the sections of the system and the user message, the seldom changing ones first."""
     return [
-        Section("identity", selfhood.identity(view.aspects, data)),
-        Section("beliefs", selfhood.beliefs(view.beliefs, data)),
-        Section("preferences", selfhood.preferences(view.preferences, data)),
-        Section("mood", selfhood.mood(view.mood)),
-        Section("working_memory", _on_mind(view.working_memory, data)),
-        Section("relevant", memories.memories("Memories that may matter now", view.relevant, data)),
-        Section("code", _code(view.code, data)),
-        Section("conversation", _conversation(view, data)),
-        Section("timing", _timing(view)),
-        Section("boundaries", _boundaries(view.crossings, data)),
-        Section("message", f"## What they say now\n{data.block([view.message])}"),
-        Section("closing", CLOSING),
+        RenderedSection("identity", selfhood.identity(view.aspects, data)),
+        RenderedSection("beliefs", selfhood.beliefs(view.beliefs, data)),
+        RenderedSection("preferences", selfhood.preferences(view.preferences, data)),
+        RenderedSection("mood", selfhood.mood(view.mood)),
+        RenderedSection("working_memory", _on_mind(view.working_memory, data)),
+        RenderedSection("relevant", moment.memories("Memories that may matter now", view.relevant, data)),
+        RenderedSection("code", _code(view.code, data)),
+        RenderedSection("conversation", _conversation(view, data)),
+        RenderedSection("timing", _timing(view)),
+        RenderedSection("boundaries", _boundaries(view.crossings, data)),
+        RenderedSection("message", f"## What they say now\n{data.block([view.message])}"),
+        RenderedSection("closing", CLOSING),
     ]
 
 
@@ -257,5 +260,5 @@ def _conversation(view: ChatView, data: Data) -> str:
     return f"## Your conversation with {line(view.person)} so far\n{data.block(lines)}{earlier}"
 
 
-def _join(parts: Sequence[Section]) -> str:
+def _join(parts: Sequence[RenderedSection]) -> str:
     return "\n\n".join(part.text for part in parts if part.text)

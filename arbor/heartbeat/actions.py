@@ -6,24 +6,26 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from arbor.heartbeat.energy import ACTION_COSTS
-from arbor.heartbeat.params.maintain import MaintainParams
 from arbor.heartbeat.params.memory import (
+    ActionParams,
     ConnectParams,
+    ObserveParams,
     RecallParams,
     ReflectParams,
     RememberParams,
+    RestParams,
+    ReviewGoalsParams,
     SynthesizeParams,
 )
 from arbor.heartbeat.params.outward import (
     BrainstormGoalsParams,
     InquireDeepParams,
     InquireShallowParams,
+    MaintainParams,
     ReachOutPublicParams,
     ReachOutUserParams,
     ReprioritizeParams,
 )
-from arbor.heartbeat.params.parts import ActionParams, ObserveParams, RestParams, ReviewGoalsParams
 from arbor.heartbeat.situation import ActionOffer
 
 __all__ = ["ACTIONS", "ActionParams", "ActionRegistry", "ActionSpec"]
@@ -80,43 +82,40 @@ class ActionRegistry(Mapping[str, ActionSpec]):
         return [offer.model_copy(update={"cost": price(self._specs[offer.name])}) for offer in offers]
 
 
-def _spec(name: str, summary: str, params: type[ActionParams]) -> ActionSpec:
-    return ActionSpec(name=name, cost=ACTION_COSTS[name], summary=summary, params=params)
-
-
 # Seed 004, 2.4 and 3, in its order.
-ACTIONS = ActionRegistry(
+_TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
+    ("observe", 0, "look once more at your environment and yourself", ObserveParams),
+    ("review_goals", 0, "look through all your goals for what is blocked, stale or due", ReviewGoalsParams),
+    ("recall", 1, "search your memory, and read what is found", RecallParams),
+    ("remember", 0, "keep something worth keeping", RememberParams),
+    ("connect", 1, "tie two things together: memories, goals, beliefs", ConnectParams),
     (
-        _spec("observe", "look once more at your environment and yourself", ObserveParams),
-        _spec(
-            "review_goals", "look through all your goals for what is blocked, stale or due", ReviewGoalsParams
-        ),
-        _spec("recall", "search your memory, and read what is found", RecallParams),
-        _spec("remember", "keep something worth keeping", RememberParams),
-        _spec("connect", "tie two things together: memories, goals, beliefs", ConnectParams),
-        _spec(
-            "maintain",
-            "look at a memory, belief or theme again, and keep, revise, doubt or retire it",
-            MaintainParams,
-        ),
-        _spec("reflect", "notice a pattern or draw a lesson, and keep it", ReflectParams),
-        _spec(
-            "inquire_shallow", "find something out on the web from two or three pages", InquireShallowParams
-        ),
-        _spec(
-            "inquire_deep",
-            "find something out on the web and in your memory from many sources",
-            InquireDeepParams,
-        ),
-        _spec("synthesize", "make something of what you know", SynthesizeParams),
-        _spec("brainstorm_goals", "think of goals that might be worth wanting", BrainstormGoalsParams),
-        _spec("reprioritize", "move a goal one step in the backlog", ReprioritizeParams),
-        _spec("reach_out_user", "write to your users; never casual", ReachOutUserParams),
-        _spec(
-            "reach_out_public",
-            "publish something under your name; it cannot be taken back",
-            ReachOutPublicParams,
-        ),
-        _spec("rest", "do nothing", RestParams),
-    )
+        "maintain",
+        2,
+        "look at a memory, belief or theme again, and keep, revise, doubt or retire it",
+        MaintainParams,
+    ),
+    ("reflect", 2, "notice a pattern or draw a lesson, and keep it", ReflectParams),
+    ("inquire_shallow", 3, "find something out on the web from two or three pages", InquireShallowParams),
+    (
+        "inquire_deep",
+        6,
+        "find something out on the web and in your memory from many sources",
+        InquireDeepParams,
+    ),
+    ("synthesize", 4, "make something of what you know", SynthesizeParams),
+    ("brainstorm_goals", 3, "think of goals that might be worth wanting", BrainstormGoalsParams),
+    ("reprioritize", 1, "move a goal one step in the backlog", ReprioritizeParams),
+    ("reach_out_user", 5, "write to your users; never casual", ReachOutUserParams),
+    (
+        "reach_out_public",
+        7,
+        "publish something under your name; it cannot be taken back",
+        ReachOutPublicParams,
+    ),
+    ("rest", 0, "do nothing", RestParams),
+)
+
+ACTIONS = ActionRegistry(
+    ActionSpec(name=name, cost=cost, summary=summary, params=params) for name, cost, summary, params in _TABLE
 )

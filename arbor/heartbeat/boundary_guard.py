@@ -8,12 +8,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from arbor.heartbeat.decision import Decision, Verdict, texts_of
+from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.reply import Part, Reply
-from arbor.heartbeat.self_views import BoundaryMatchView
+from arbor.heartbeat.reply import Reply, ReplyPart
 from arbor.heartbeat.situation import PerceptView
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse, BoundaryRule
 from arbor.selves.boundary_check import BoundaryMatch, Vector, check, may_go_on, words_wanted
 
@@ -39,13 +39,13 @@ class ItemBoundaryMatch(BaseModel):
 
     path: str
     value: str
-    crossed: BoundaryMatchView
+    crossed: MatchedBoundary
     reason: str = ""
 
 
 def boundary_matches_of(
     percepts: Sequence[PerceptView], boundaries: Sequence[BoundaryRule], vectors: Mapping[str, Vector]
-) -> list[BoundaryMatchView]:
+) -> list[MatchedBoundary]:
     """Return the boundary matches of the percepts, the most important first."""
     found = check([percept.content for percept in percepts], boundaries, vectors)
     return [_view(crossing, about=percepts[crossing.text].id) for crossing in found]
@@ -67,7 +67,7 @@ def within_boundaries(
     if stop is None:
         return decision.model_copy(update={"crossed": crossed})
     return decision.model_copy(
-        update={"crossed": crossed, "verdict": Verdict.BOUNDARY, "reason": _reason(stop), "cost": 0}
+        update={"crossed": crossed, "verdict": DecisionVerdict.BOUNDARY, "reason": _reason(stop), "cost": 0}
     )
 
 
@@ -83,10 +83,10 @@ def reply_within_boundaries(
     A negotiable boundary accepts an item that the reply's thoughts justify. Without vectors the words decide; with
     them, only texts with a vector are checked. `untaken` are the paths of items that were dropped before.
     """
-    remaining: dict[str, list[Part]] = {}
+    remaining: dict[str, list[ReplyPart]] = {}
     crossings: list[ItemBoundaryMatch] = []
     for key, words in _LASTING.items():
-        items: Sequence[Part] = getattr(reply, key)
+        items: Sequence[ReplyPart] = getattr(reply, key)
         accepted = []
         for path, item in zip(paths_of(key, items, untaken), items, strict=True):
             found = _crossings_of(path, item, words, reply.thinking, boundaries, vectors)
@@ -115,7 +115,7 @@ def dropped_at_boundaries(crossings: Sequence[ItemBoundaryMatch]) -> list[Droppe
 
 def _crossings_of(
     path: str,
-    item: Part,
+    item: ReplyPart,
     words: frozenset[str],
     thinking: str,
     boundaries: Sequence[BoundaryRule],
@@ -142,22 +142,22 @@ def _once(crossings: Sequence[BoundaryMatch]) -> list[BoundaryMatch]:
     return list({match.boundary.name: match for match in reversed(crossings)}.values())[::-1]
 
 
-def _view(crossing: BoundaryMatch, about: str = "") -> BoundaryMatchView:
-    boundary = crossing.boundary
+def _view(match: BoundaryMatch, about: str = "") -> MatchedBoundary:
+    boundary = match.boundary
     negotiable = boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0
-    return BoundaryMatchView(
+    return MatchedBoundary(
         boundary=boundary.name,
         response=boundary.response,
         description=boundary.description,
-        why=crossing.why,
+        why=match.why,
         about=about,
         words_wanted=words_wanted(boundary) if negotiable else None,
     )
 
 
-def _reason(crossing: BoundaryMatch, negotiable: str = "It runs if its reasoning") -> str:
-    boundary = crossing.boundary
-    reason = f"it crosses your boundary {boundary.name}, for {crossing.why}"
+def _reason(match: BoundaryMatch, negotiable: str = "It runs if its reasoning") -> str:
+    boundary = match.boundary
+    reason = f"it crosses your boundary {boundary.name}, for {match.why}"
     if boundary.description:
         reason += f": {boundary.description}"
     if boundary.response is BoundaryResponse.NEGOTIATE and boundary.flexibility > 0:

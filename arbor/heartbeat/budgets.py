@@ -8,8 +8,10 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from arbor.heartbeat.actions import ActionSpec
-from arbor.heartbeat.energy import EnergyBudget
 
+# Seed 004, 2.2.
+REGENERATION = 10.0
+MAX_ENERGY = 20.0
 # Seed 004, "The Action Budget": four actions a heartbeat, and one more at the next for two rests.
 BASE_ACTIONS = 4
 RESTS_FOR_BONUS = 2
@@ -53,16 +55,16 @@ class Budget(ABC):
         return self.kind.value
 
     @abstractmethod
-    def begin(self, held: BudgetBalance) -> float:
+    def begin(self, balance: BudgetBalance) -> float:
         """Return the amount at the start of a heartbeat."""
 
     @abstractmethod
     def settle(self, left: float, *, rests: int) -> dict[str, Any]:
         """Return the changed columns of the agent's state, from the remainder and the number of rests."""
 
-    def most(self, held: BudgetBalance) -> float:
+    def most(self, balance: BudgetBalance) -> float:
         """Return the largest possible amount at the start of a heartbeat."""
-        return self.begin(held)
+        return self.begin(balance)
 
     def price(self, spec: ActionSpec) -> int:
         """Return the price of an action."""
@@ -74,20 +76,28 @@ class Budget(ABC):
 
     def spend(self, amount: float, cost: float) -> float:
         """Return the remainder; raises ValueError for a cost that is negative or not covered."""
-        return EnergyBudget().spend(amount, cost)
+        if not 0 <= cost <= amount:
+            raise ValueError(f"the cost must be from 0 to the energy there is ({amount:g}), got {cost:g}")
+        return amount - cost
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ByEnergy(EnergyBudget, Budget):
+class ByEnergy(Budget):
     """Energy: it regenerates at each heartbeat, and the remainder carries over (seed 004, 2)."""
 
     kind: ClassVar[BudgetKind] = BudgetKind.ENERGY
+    regeneration: float = REGENERATION
+    maximum: float = MAX_ENERGY
 
-    def most(self, held: BudgetBalance) -> float:
+    def most(self, balance: BudgetBalance) -> float:
         return self.maximum
 
-    def begin(self, held: BudgetBalance) -> float:
-        return self.regenerate(held.energy)
+    def begin(self, balance: BudgetBalance) -> float:
+        return self.regenerate(balance.energy)
+
+    def regenerate(self, energy: float) -> float:
+        """Return the energy at the start of a heartbeat, from 0 to the maximum; the previous remainder carries over."""
+        return min(max(energy, 0.0) + self.regeneration, self.maximum)
 
     def price(self, spec: ActionSpec) -> int:
         return spec.cost
@@ -103,8 +113,8 @@ class ByActions(Budget):
     kind: ClassVar[BudgetKind] = BudgetKind.ACTIONS
     allowance: int = BASE_ACTIONS
 
-    def begin(self, held: BudgetBalance) -> float:
-        return float(self.allowance + min(held.bonus_actions, MAX_BONUS))
+    def begin(self, balance: BudgetBalance) -> float:
+        return float(self.allowance + min(balance.bonus_actions, MAX_BONUS))
 
     def settle(self, left: float, *, rests: int) -> dict[str, Any]:
         return {"bonus_actions": min(rests // RESTS_FOR_BONUS, MAX_BONUS)}
@@ -117,12 +127,12 @@ class ByTicks(Budget):
     kind: ClassVar[BudgetKind] = BudgetKind.TICKS
     allowance: int = DEFAULT_TICKS
 
-    def most(self, held: BudgetBalance) -> float:
+    def most(self, balance: BudgetBalance) -> float:
         # A cycle may have been given more than its allowance.
-        return float(max(self.allowance, held.ticks_left))
+        return float(max(self.allowance, balance.ticks_left))
 
-    def begin(self, held: BudgetBalance) -> float:
-        return float(held.ticks_left or self.allowance)
+    def begin(self, balance: BudgetBalance) -> float:
+        return float(balance.ticks_left or self.allowance)
 
     def settle(self, left: float, *, rests: int) -> dict[str, Any]:
         return {"ticks_left": int(left)}

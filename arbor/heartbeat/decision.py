@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from arbor.contacts.cooldown import REACH_OUT_USER
-from arbor.heartbeat.actions import ActionRegistry
+from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
-from arbor.heartbeat.self_views import BoundaryMatchView
+from arbor.heartbeat.views import MatchedBoundary
 
 #: Actions whose texts reach people, the web, or later heartbeats.
 OUTWARD = frozenset(
@@ -21,10 +22,8 @@ OUTWARD = frozenset(
 # Deeper than the parameters of any action.
 _DEEPEST = 4
 
-NOTHING_MISSING: Mapping[str, str] = {}
 
-
-class Verdict(StrEnum):
+class DecisionVerdict(StrEnum):
     """The decision about a proposed action. All members but `run` are refusals, which cost nothing."""
 
     #: It runs.
@@ -58,7 +57,7 @@ class Decision(BaseModel):
     index: int
     action: str
     params: dict[str, Any]
-    verdict: Verdict
+    verdict: DecisionVerdict
     reason: str = ""
     #: Unknown parameters, which were left out.
     ignored: list[str] = []
@@ -67,45 +66,48 @@ class Decision(BaseModel):
     goal_id: str | None = None
     intent_id: str | None = None
     #: Boundaries that match it, also if it runs.
-    crossed: list[BoundaryMatchView] = []
+    crossed: list[MatchedBoundary] = []
 
     @property
     def runs(self) -> bool:
-        return self.verdict is Verdict.RUN
+        return self.verdict is DecisionVerdict.RUN
 
 
-def decide(
-    proposed: Sequence[ProposedAction],
-    *,
-    registry: ActionRegistry,
-    allowed: Collection[str],
-    energy: float,
-    budget: Budget,
-    missing: Mapping[str, str] = NOTHING_MISSING,
-    cooling: Mapping[str, str] = NOTHING_MISSING,
-    most: int = MAX_ACTIONS,
-    first: int = 0,
-    guarded: Callable[[Decision], Decision] | None = None,
-) -> tuple[Decision, ...]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecisionLimits:
+    """The limits that proposed actions are decided by. Reasons are by action: unavailable here, too soon."""
+
+    allowed: Collection[str]
+    #: In the unit of the budget.
+    energy: float
+    budget: Budget
+    missing: Mapping[str, str] = field(default_factory=dict)
+    cooling: Mapping[str, str] = field(default_factory=dict)
+    most: int = MAX_ACTIONS
+    #: The index of the first action within its heartbeat.
+    first: int = 0
+    boundaries: Callable[[Decision], Decision] = lambda decision: decision
+
+
+def decide(proposed: Sequence[ProposedAction], limits: DecisionLimits) -> tuple[Decision, ...]:
     """Decide about each proposed action, in order, and reserve energy for those that run.
 
-    `missing` and `cooling` are reasons by action: unavailable here, too soon. `energy` is in the unit of the budget;
-    `first` is the index of the first action within its heartbeat. Checked in this order: known, permitted, possible,
-    parameters, boundaries (`guarded`), number of actions, energy. A refused action costs nothing.
+    Checked in this order: known, permitted, possible, parameters, boundaries, number of actions, energy. A refused
+    action costs nothing.
     """
     decisions: list[Decision] = []
-    running = 0
-    for index, action in enumerate(proposed, first):
-        decision = _judge(index, action, registry, allowed, budget, missing)
-        if guarded is not None:
-            decision = guarded(decision)
-        if decision.runs and (reason := cooling.get(action.action) or _twice(action.action, decisions)):
-            decision = _refuse(decision, Verdict.TOO_SOON, reason)
-        elif decision.runs and running >= most:
-            decision = _refuse(decision, Verdict.TOO_MANY, f"at most {most} actions run in one beat")
+    running, energy, budget = 0, limits.energy, limits.budget
+    for index, action in enumerate(proposed, limits.first):
+        name = action.action
+        decision = limits.boundaries(_judge(index, action, limits))
+        if decision.runs and (reason := limits.cooling.get(name) or _twice(name, decisions)):
+            decision = _refuse(decision, DecisionVerdict.TOO_SOON, reason)
+        elif decision.runs and running >= limits.most:
+            reason = f"at most {limits.most} actions run in one beat"
+            decision = _refuse(decision, DecisionVerdict.TOO_MANY, reason)
         elif decision.runs and not budget.can_pay(energy, decision.cost):
-            reason = f"{action.action} costs {decision.cost}, {energy:g} {budget.unit} is left"
-            decision = _refuse(decision, Verdict.TOO_LITTLE_ENERGY, reason)
+            reason = f"{name} costs {decision.cost}, {energy:g} {budget.unit} is left"
+            decision = _refuse(decision, DecisionVerdict.TOO_LITTLE_ENERGY, reason)
         elif decision.runs:
             running += 1
             energy = budget.spend(energy, decision.cost)
@@ -166,48 +168,37 @@ _SEARCHED = {"recall": "query", "inquire_deep": "question"}
 _STORED = {"remember": "content", "reflect": "insight", "synthesize": "content", "maintain": "content"}
 
 
-def _judge(
-    index: int,
-    action: ProposedAction,
-    registry: ActionRegistry,
-    allowed: Collection[str],
-    budget: Budget,
-    missing: Mapping[str, str],
-) -> Decision:
+def _judge(index: int, action: ProposedAction, limits: DecisionLimits) -> Decision:
     decision = Decision(
         index=index,
         action=action.action,
         params=action.params,
-        verdict=Verdict.RUN,
+        verdict=DecisionVerdict.RUN,
         reasoning=action.reasoning,
         goal_id=action.goal_id,
         intent_id=action.intent_id,
     )
-    possible = ", ".join(name for name in registry if name in allowed and name not in missing) or "none"
-    spec = registry.get(action.action)
-    if spec is None:
-        return _refuse(
-            decision, Verdict.UNKNOWN, f"there is no action {action.action!r}; possible: {possible}"
-        )
-    if spec.name not in allowed:
-        return _refuse(
-            decision, Verdict.NOT_PERMITTED, f"your template does not allow {spec.name}; possible: {possible}"
-        )
-    if spec.name in missing:
-        return _refuse(
-            decision, Verdict.UNAVAILABLE, f"{spec.name} is not possible here: {missing[spec.name]}"
-        )
+    name, missing = action.action, limits.missing
+    spec = ACTIONS.get(name)
+    if spec is None or name not in limits.allowed:
+        possible = ", ".join(other for other in ACTIONS if other in limits.allowed and other not in missing)
+        verdict, reason = DecisionVerdict.UNKNOWN, f"there is no action {name!r}"
+        if spec is not None:
+            verdict, reason = DecisionVerdict.NOT_PERMITTED, f"your template does not allow {name}"
+        return _refuse(decision, verdict, f"{reason}; possible: {possible or 'none'}")
+    if name in missing:
+        return _refuse(decision, DecisionVerdict.UNAVAILABLE, f"{name} is not possible here: {missing[name]}")
     # A strict schema makes the model write null for what it leaves out.
-    given = {name: value for name, value in action.params.items() if value is not None}
+    given = {key: value for key, value in action.params.items() if value is not None}
     try:
         params = spec.params.model_validate(given)
     except ValidationError as error:
-        return _refuse(decision, Verdict.INVALID, _explain(error))
+        return _refuse(decision, DecisionVerdict.INVALID, _explain(error))
     return decision.model_copy(
         update={
             "params": params.model_dump(mode="json"),
-            "cost": budget.price(spec),
-            "ignored": [name for name in given if name not in spec.params.model_fields],
+            "cost": limits.budget.price(spec),
+            "ignored": [key for key in given if key not in spec.params.model_fields],
         }
     )
 
@@ -219,7 +210,7 @@ def _twice(action: str, decisions: Sequence[Decision]) -> str:
     return ""
 
 
-def _refuse(decision: Decision, verdict: Verdict, reason: str) -> Decision:
+def _refuse(decision: Decision, verdict: DecisionVerdict, reason: str) -> Decision:
     return decision.model_copy(update={"verdict": verdict, "reason": reason, "cost": 0})
 
 

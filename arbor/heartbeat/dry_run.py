@@ -8,9 +8,9 @@ from typing import Any
 
 from arbor.clock import SystemClock
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
-from arbor.pipeline.engine import Handler, NodeResult, Outcome, advance, begin, run_alone
+from arbor.heartbeat.situation import Mode
+from arbor.pipeline.engine import Handler, NodeOutcome, NodeResult, advance, begin, run_alone
 from arbor.pipeline.values import Graph
 
 #: The default context for the conditions on edges.
@@ -30,7 +30,7 @@ class Script:
     model's texts, one for each round trip.
     """
 
-    outcomes: Mapping[str, Sequence[Outcome]] = field(default_factory=dict)
+    outcomes: Mapping[str, Sequence[NodeOutcome]] = field(default_factory=dict)
     preferred: Mapping[str, str] = field(default_factory=dict)
     context: Mapping[str, Any] = field(default_factory=dict)
     replies: Sequence[str] = ()
@@ -42,7 +42,7 @@ class VisitedNode:
 
     node: str
     handler: str
-    outcome: Outcome
+    outcome: NodeOutcome
     notes: Sequence[str] = ()
 
 
@@ -51,13 +51,13 @@ class DryRun:
     """The path of a dry run. `exit` is empty if none was reached; `fault` says why."""
 
     passed: Sequence[VisitedNode]
-    outcome: Outcome
+    outcome: NodeOutcome
     exit: str
     fault: str
     unvisited: Sequence[str]
 
 
-def rehearse(graph: Graph, script: Script) -> DryRun:
+def dry_run(graph: Graph, script: Script) -> DryRun:
     """Run the graph by the script, without any side effect."""
     handlers = {
         node.name: _handler_of(node.handler, node.name, script)
@@ -81,7 +81,7 @@ def rehearse(graph: Graph, script: Script) -> DryRun:
     visited = {step.node for step in passed}
     return DryRun(
         passed=passed,
-        outcome=progress.outcome or Outcome.FAILURE,
+        outcome=progress.outcome or NodeOutcome.FAILURE,
         exit=progress.exit,
         fault=progress.fault,
         unvisited=[name for name in handlers if name not in visited],
@@ -109,7 +109,7 @@ class _Handler:
         self._preferred = script.preferred.get(node, "")
 
     def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
-        outcome = self._outcomes.pop(0) if self._outcomes else Outcome.SUCCESS
+        outcome = self._outcomes.pop(0) if self._outcomes else NodeOutcome.SUCCESS
         return NodeResult(state=facts, outcome=outcome, preferred=self._preferred)
 
 
@@ -130,7 +130,7 @@ class _Parse(_Handler):
             tries = facts["invalid_replies"] + 1
             return NodeResult(
                 state={**facts, "invalid_replies": tries, "replies_left": left},
-                outcome=Outcome.RETRY,
+                outcome=NodeOutcome.RETRY,
                 changed=(str(error),),
             )
         wanted = ", ".join(action.action for action in parsed.reply.actions) or "nothing"
@@ -147,7 +147,7 @@ class _Think(_Handler):
 
     def __call__(self, facts: _Facts) -> NodeResult[_Facts]:
         result = super().__call__(facts)
-        return replace(result, state={**facts, "lost": result.outcome is Outcome.FAILURE})
+        return replace(result, state={**facts, "lost": result.outcome is NodeOutcome.FAILURE})
 
 
 class _FollowUp(_Handler):

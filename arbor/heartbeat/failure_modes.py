@@ -6,12 +6,10 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import lru_cache
 
-from pydantic import BaseModel, ConfigDict
-
-from arbor.heartbeat.energy import REGENERATION
+from arbor.heartbeat.budgets import REGENERATION
+from arbor.heartbeat.situation import Notice, NoticeKind
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of
@@ -40,77 +38,16 @@ PENDING_INTENTS = 10
 NARRATIVES_READ = 5
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.narrative`).
+#: Stems of the fixed phrases of each narrative (`arbor.heartbeat.steps.records`).
 _FRAME = frozenset(
     map(
         term_of,
-        [
-            "heartbeat",
-            "somebody",
-            "waiting",
-            "took",
-            "time",
-            "tend",
-            "memory",
-            "memories",
-            "goals",
-            "plan",
-            "worked",
-            "nothing",
-            "pressed",
-            "reflected",
-            "heard",
-            "thought",
-            "worries",
-            "did",
-            "could",
-            "tried",
-            "failed",
-            "spent",
-            "energy",
-            "actions",
-            "ticks",
-            "left",
-            "went",
-            "new",
-            "done",
-        ],
+        _WORD.findall(
+            "heartbeat somebody waiting took time tend memory memories goals plan worked nothing pressed reflected heard"
+            " thought worries did could tried failed spent energy actions ticks left went new done"
+        ),
     )
 )
-
-
-class NoticeKind(StrEnum):
-    """The kinds of problems; the values label metrics."""
-
-    #: Active goals without progress for a week.
-    STAGNATION = "stagnation"
-    #: Little energy used in a day of heartbeats.
-    HOARDING = "hoarding"
-    #: Too many messages to its users in a day.
-    REACH_OUT_SPAM = "reach_out_spam"
-    #: The same topic or narrative, repeatedly.
-    LOOP = "loop"
-    #: Maintenance is behind, so recall may be stale.
-    WORKER_FAILURE = "worker_failure"
-    #: The model declined to answer.
-    REFUSALS = "refusals"
-    #: The model's replies could not be read.
-    INVALID_REPLIES = "invalid_replies"
-    #: Too many pending percepts or intents.
-    PILE_UP = "pile_up"
-    #: Intents whose lock was never released.
-    STUCK_INTENTS = "stuck_intents"
-    #: A daily limit is nearly used up.
-    BUDGET = "budget"
-
-
-class Notice(BaseModel):
-    """A problem, worded for the agent."""
-
-    model_config = ConfigDict(frozen=True)
-
-    kind: NoticeKind
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -148,28 +85,28 @@ class RecentActivity:
     scarcest: Scarcest | None = None
 
 
-def notices_of(pulse: RecentActivity) -> list[Notice]:
+def notices_of(recent: RecentActivity) -> list[Notice]:
     """Return the problems, each kind at most once, in the order of `NoticeKind`."""
     found = {
-        NoticeKind.STAGNATION: _stagnation(pulse),
-        NoticeKind.HOARDING: _hoarding(pulse.energy),
-        NoticeKind.REACH_OUT_SPAM: _spam(pulse.reached_out),
-        NoticeKind.LOOP: _loop(pulse.beats),
-        NoticeKind.WORKER_FAILURE: _workers(pulse),
-        NoticeKind.REFUSALS: _refusals(pulse.beats),
-        NoticeKind.INVALID_REPLIES: _invalid(pulse.nops),
-        NoticeKind.PILE_UP: _pile_up(pulse),
-        NoticeKind.STUCK_INTENTS: _stuck(pulse.stuck_intents),
-        NoticeKind.BUDGET: _budget(pulse.level, pulse.scarcest),
+        NoticeKind.STAGNATION: _stagnation(recent),
+        NoticeKind.HOARDING: _hoarding(recent.energy),
+        NoticeKind.REACH_OUT_SPAM: _spam(recent.reached_out),
+        NoticeKind.LOOP: _loop(recent.beats),
+        NoticeKind.WORKER_FAILURE: _workers(recent),
+        NoticeKind.REFUSALS: _refusals(recent.beats),
+        NoticeKind.INVALID_REPLIES: _invalid(recent.nops),
+        NoticeKind.PILE_UP: _pile_up(recent),
+        NoticeKind.STUCK_INTENTS: _stuck(recent.stuck_intents),
+        NoticeKind.BUDGET: _budget(recent.level, recent.scarcest),
     }
     return [Notice(kind=kind, text=text) for kind, text in found.items() if text]
 
 
-def _stagnation(pulse: RecentActivity) -> str:
-    if not pulse.stale_goals:
+def _stagnation(recent: RecentActivity) -> str:
+    if not recent.stale_goals:
         return ""
     return (
-        f"You have made no progress for a week on: {'; '.join(pulse.stale_goals)}. Look through all your goals"
+        f"You have made no progress for a week on: {'; '.join(recent.stale_goals)}. Look through all your goals"
         " (review_goals): make some progress now, or queue, put back or abandon what you do not mean to do."
     )
 
@@ -197,8 +134,8 @@ def _spam(reached_out: int) -> str:
     )
 
 
-def _loop(beats: Sequence[RecentHeartbeat]) -> str:
-    done = [heartbeat for heartbeat in beats if heartbeat.status == "done"]
+def _loop(heartbeats: Sequence[RecentHeartbeat]) -> str:
+    done = [heartbeat for heartbeat in heartbeats if heartbeat.status == "done"]
     latest = done[:NARRATIVES_READ]
     topic, times = _recurring_topic(done)
     if times >= BEATS_OF_A_LOOP:
@@ -283,22 +220,23 @@ def similarity(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(together) if together else 0.0
 
 
-def _workers(pulse: RecentActivity) -> str:
+def _workers(recent: RecentActivity) -> str:
     behind = []
-    if pulse.stale_neighborhoods >= STALE_NEIGHBORHOODS:
+    if recent.stale_neighborhoods >= STALE_NEIGHBORHOODS:
         behind.append("what comes to mind with a memory may be out of date")
-    if pulse.unsummarized_episodes >= UNSUMMARIZED_EPISODES:
+    if recent.unsummarized_episodes >= UNSUMMARIZED_EPISODES:
         behind.append("episodes that have ended are not summed up yet")
     return f"The upkeep of memory is behind: {', and '.join(behind)}." if behind else ""
 
 
-def _refusals(beats: Sequence[RecentHeartbeat]) -> str:
+def _refusals(heartbeats: Sequence[RecentHeartbeat]) -> str:
     count = sum(
-        heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused") for heartbeat in beats
+        heartbeat.status == "failed" and heartbeat.reason.startswith("ModelRefused")
+        for heartbeat in heartbeats
     )
     if count < REFUSALS:
         return ""
-    return f"In {count} of your last {len(beats)} heartbeats the model declined to answer. Turn to something else."
+    return f"In {count} of your last {len(heartbeats)} heartbeats the model declined to answer. Turn to something else."
 
 
 def _invalid(nops: int) -> str:
@@ -308,12 +246,12 @@ def _invalid(nops: int) -> str:
     return f"Your answer could not be used {nops} {times} in a row. Keep to the format: one JSON object."
 
 
-def _pile_up(pulse: RecentActivity) -> str:
+def _pile_up(recent: RecentActivity) -> str:
     waiting = []
-    if pulse.waiting_percepts >= WAITING_PERCEPTS:
-        waiting.append(f"{pulse.waiting_percepts} percepts")
-    if pulse.pending_intents >= PENDING_INTENTS:
-        waiting.append(f"{pulse.pending_intents} intents")
+    if recent.waiting_percepts >= WAITING_PERCEPTS:
+        waiting.append(f"{recent.waiting_percepts} percepts")
+    if recent.pending_intents >= PENDING_INTENTS:
+        waiting.append(f"{recent.pending_intents} intents")
     return f"{' and '.join(waiting)} are waiting for you: deal with what matters first." if waiting else ""
 
 

@@ -7,13 +7,75 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat.context_budget import Side, estimate_tokens, side_of
-from arbor.heartbeat.memory_sources import PEER_MESSAGE, USER_MESSAGE
-from arbor.heartbeat.sections.text import Section, line
-from arbor.heartbeat.situation import PerceptView, Situation
+from arbor.heartbeat.quotations import RenderedSection, line
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
+from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
+
+#: The largest share of the model's window that is reserved for the reply.
+REPLY_SHARE = 0.25
+#: The least part of its share that a side keeps in a small window.
+LEAST_SCALE = 0.1
+
+
+class Side(StrEnum):
+    """The parts of a prompt with a token share."""
+
+    IDENTITY = "identity"
+    MEMORY = "memory"
+    WORLD_STATE = "world_state"
+    ACTION_HISTORY = "action_history"
+
+
+#: Tokens (seed 003, 10.6); the remainder is for the reply.
+SHARES: Mapping[Side, int] = {
+    Side.IDENTITY: 500,
+    Side.MEMORY: 2_000,
+    Side.WORLD_STATE: 1_500,
+    Side.ACTION_HISTORY: 1_000,
+}
+
+_SIDE_OF: Mapping[str, Side] = {
+    **dict.fromkeys(("identity", "beliefs", "preferences", "capabilities"), Side.IDENTITY),
+    **dict.fromkeys(("recent", "relevant", "themes", "held", "working_memory", "experiences"), Side.MEMORY),
+    "last_beat": Side.ACTION_HISTORY,
+}
+#: Short sections that are never cut.
+_WHOLE = frozenset(
+    {"mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"}
+)
+
+
+def side_of(section: str) -> Side | None:
+    """Return the side of a section; None for a section that is never cut."""
+    return None if section in _WHOLE else _SIDE_OF.get(section, Side.WORLD_STATE)
+
+
+def estimate_tokens(text: str) -> int:
+    """Return the estimated tokens of a text."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
+
+
+def shares(*, window: int, fixed: int, reply: int) -> Mapping[Side, int]:
+    """Return the tokens of each side, scaled down for a small window.
+
+    All in tokens: `window` of the model, `fixed` of the unchanging part, `reply` of the longest reply.
+    """
+    room = room_of(window=window, fixed=fixed, reply=reply)
+    wanted = sum(SHARES.values())
+    if room >= wanted:
+        return SHARES
+    scale = max(room / wanted, LEAST_SCALE)
+    return {side: int(share * scale) for side, share in SHARES.items()}
+
+
+def room_of(*, window: int, fixed: int, reply: int) -> int:
+    """Return the tokens for all sides together, after the fixed part and the reply."""
+    return window - fixed - min(reply, int(window * REPLY_SHARE))
+
 
 # Tokens of an entry's id, date and punctuation.
 _ENTRY_OVERHEAD = 20
@@ -45,8 +107,8 @@ class Shed:
                 break
         if not gone:
             return situation, 0
-        kept = [entry for place, entry in enumerate(entries) if place not in gone]
-        return self.put(situation, kept), len(gone)
+        remaining = [entry for place, entry in enumerate(entries) if place not in gone]
+        return self.put(situation, remaining), len(gone)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,7 +194,7 @@ def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str
     return Shed(
         section=section or name,
         entries=lambda situation: list(getattr(situation, name)),
-        put=lambda situation, kept: situation.model_copy(update={name: kept}),
+        put=lambda situation, remaining: situation.model_copy(update={name: remaining}),
         order=order,
     )
 
@@ -140,10 +202,10 @@ def _listed(name: str, order: Callable[[list[Any]], Sequence[int]], section: str
 def _percepts() -> Shed:
     """Return the reduction of the percepts and of their boundary matches."""
 
-    def put(situation: Situation, kept: list[Any]) -> Situation:
-        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in kept}
+    def put(situation: Situation, remaining: list[Any]) -> Situation:
+        gone = {percept.id for percept in situation.percepts} - {percept.id for percept in remaining}
         crossed = [crossing for crossing in situation.crossed if crossing.about not in gone]
-        return situation.model_copy(update={"percepts": kept, "crossed": crossed})
+        return situation.model_copy(update={"percepts": remaining, "crossed": crossed})
 
     return Shed(
         section="percepts",
@@ -157,8 +219,8 @@ def _thoughts() -> Shed:
     return Shed(
         section="working_memory",
         entries=lambda situation: list(situation.working_memory.thoughts),
-        put=lambda situation, kept: situation.model_copy(
-            update={"working_memory": situation.working_memory.model_copy(update={"thoughts": kept})}
+        put=lambda situation, remaining: situation.model_copy(
+            update={"working_memory": situation.working_memory.model_copy(update={"thoughts": remaining})}
         ),
         order=_first_first,
     )
@@ -168,9 +230,10 @@ def _outcomes() -> Shed:
     return Shed(
         section="last_beat",
         entries=lambda situation: list(situation.last_beat.outcomes) if situation.last_beat else [],
-        put=lambda situation, kept: situation.model_copy(
+        put=lambda situation, remaining: situation.model_copy(
             update={
-                "last_beat": situation.last_beat and situation.last_beat.model_copy(update={"outcomes": kept})
+                "last_beat": situation.last_beat
+                and situation.last_beat.model_copy(update={"outcomes": remaining})
             }
         ),
         order=_first_first,
@@ -226,10 +289,10 @@ class Fitted:
 def fit(
     situation: Situation,
     allowed: Mapping[Side, int],
-    render: Callable[[Situation], Sequence[Section]],
+    render: Callable[[Situation], Sequence[RenderedSection]],
     *,
     room: int = 0,
-) -> tuple[Fitted, Sequence[Section]]:
+) -> tuple[Fitted, Sequence[RenderedSection]]:
     """Drop the least important entries of each side that is over its share; return the remainder, rendered.
 
     `room` is in tokens, for all sides together: the unused part is redistributed to sides over their share. A
@@ -252,7 +315,7 @@ def fit(
                     cut[shed.section] = cut.get(shed.section, 0) + dropped
                 rendered = render(situation)
     noted = [
-        Section(section.name, f"{section.text}\nNot shown, for want of room: {cut[section.name]}.")
+        RenderedSection(section.name, f"{section.text}\nNot shown, for want of room: {cut[section.name]}.")
         if cut.get(section.name)
         else section
         for section in rendered
@@ -260,7 +323,7 @@ def fit(
     return Fitted(situation=situation, cut=cut), noted
 
 
-def _over(rendered: Sequence[Section], allowed: Mapping[Side, int], spare: int) -> dict[Side, int]:
+def _over(rendered: Sequence[RenderedSection], allowed: Mapping[Side, int], spare: int) -> dict[Side, int]:
     """Return the excess tokens of each side that is over its share and its part of the unused tokens."""
     used = dict.fromkeys(Side, 0)
     for section in rendered:

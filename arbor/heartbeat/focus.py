@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from arbor.goals.injection import calls_for_work
-from arbor.heartbeat.memory_sources import USER_MESSAGE
-from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode, choose_mode
-from arbor.heartbeat.params.parts import QUERY_LENGTH
-from arbor.heartbeat.situation import PerceptView, Situation
+from arbor.heartbeat.params.memory import QUERY_LENGTH
+from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 
+# Seed 000, 6.
+CONSOLIDATION_EVERY = 5
 # Consolidation recalls about the latest memories.
 _LATEST = 3
 
@@ -20,11 +20,35 @@ def mode_of(situation: Situation) -> Mode:
     work = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
     return choose_mode(
         user_waiting=situation.environment.user_waiting,
-        beat_number=situation.beat_number,
+        heartbeat_number=situation.beat_number,
         active_goals=work or pending,
         pending_intents=pending,
         much_was_talked=situation.working_memory.wants_consolidation,
     )
+
+
+def choose_mode(
+    *,
+    user_waiting: bool,
+    heartbeat_number: int,
+    active_goals: int,
+    pending_intents: int,
+    much_was_talked: bool = False,
+) -> Mode:
+    """Choose the mode.
+
+    The order is that of the origin's code; its document's would starve consolidation. `heartbeat_number` counts from 1;
+    `pending_intents` of active goals; `much_was_talked`: ten questions of people since consolidation (seed 000, 7).
+    """
+    if user_waiting:
+        return Mode.CONVERSATION
+    if much_was_talked or (heartbeat_number > 0 and heartbeat_number % CONSOLIDATION_EVERY == 0):
+        return Mode.CONSOLIDATION
+    if active_goals and not pending_intents:
+        return Mode.PLAN_EXECUTION
+    if active_goals:
+        return Mode.GOAL_PURSUIT
+    return Mode.REFLECTION
 
 
 def why_mode(situation: Situation) -> str:

@@ -19,7 +19,7 @@ from arbor.goals.priority import PriorityWeights
 from arbor.goals.review import Reviewed, flag_goal, review
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
+from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 
 
 class GoalsInView(TypedDict):
@@ -31,44 +31,44 @@ class GoalsInView(TypedDict):
     issues: list[IssueView]
 
 
-def view_goals(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalsInView:
-    """Return the fields of a situation about goals; `seen` has the columns of `GOAL_COLUMNS`, and maybe active clusters."""
-    scale = scale_of(seen, traits=traits, now=now)
-    pairs = [_view_goal(row, scale) for row in seen.get("goals", ())]
+def view_goals(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> GoalsInView:
+    """Return the fields of a situation about goals; `columns` has the columns of `GOAL_COLUMNS`, and maybe active clusters."""
+    scale = scale_of(columns, traits=traits, now=now)
+    pairs = [_view_goal(row, scale) for row in columns.get("goals", ())]
     pairs.sort(key=lambda pair: (-pair[0].priority, pair[0].id))
-    issues = review([reviewed for _, reviewed in pairs], themes=_texts_of(seen.get("themes", ())), now=now)
+    issues = review([reviewed for _, reviewed in pairs], themes=_texts_of(columns.get("themes", ())), now=now)
     return GoalsInView(
         goals=[view for view, _ in pairs],
-        intents=[_view_intent(row, now) for row in seen.get("intents", ())],
-        plans=view_plans(seen),
+        intents=[_view_intent(row, now) for row in columns.get("intents", ())],
+        plans=view_plans(columns),
         issues=[IssueView(advice=issue.advice, text=issue.text, goal_id=issue.goal_id) for issue in issues],
     )
 
 
-def view_plans(seen: Mapping[str, Any]) -> list[PlanView]:
+def view_plans(columns: Mapping[str, Any]) -> list[PlanView]:
     """Return the active plans and drafts."""
-    return [PlanView.model_validate(row) for row in seen.get("plans", ())]
+    return [PlanView.model_validate(row) for row in columns.get("plans", ())]
 
 
-def scale_of(seen: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> Scale:
+def scale_of(columns: Mapping[str, Any], *, traits: AgentTraits | None, now: datetime) -> Scale:
     """Return the scale of an agent's priorities."""
     return Scale(
         weights=PriorityWeights.of(traits) if traits else PriorityWeights(),
-        learned=seen.get("learned") or {},
-        experienced=read_experienced(seen.get("experienced") or {}),
+        learned=columns.get("learned") or {},
+        experienced=read_experienced(columns.get("experienced") or {}),
         now=now,
     )
 
 
 def circumstances_of(
-    seen: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_beats: int
+    columns: Mapping[str, Any], genome: AgentGenome | None, *, exhausted_beats: int
 ) -> Circumstances:
-    """Return the inputs of the goal rules that no situation shows; `seen` has the columns of `CIRCUMSTANCE_COLUMN`."""
-    successes, dealings = seen["reputation"]
+    """Return the inputs of the goal rules that no situation shows; `columns` has the columns of `CIRCUMSTANCE_COLUMN`."""
+    successes, dealings = columns["reputation"]
     return Circumstances(
         role=genome.role if genome else None,
         risk_tolerance=genome.traits.risk_tolerance if genome else BALANCED,
-        stale_beats=seen["stale_beats"],
+        stale_beats=columns["stale_beats"],
         exhausted_beats=exhausted_beats,
         standing=successes / dealings if dealings else None,
         dealings=dealings,
@@ -131,5 +131,5 @@ def _view_intent(row: Mapping[str, Any], now: datetime) -> IntentView:
     return IntentView.model_validate(row)
 
 
-def _texts_of(themes: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [" ".join([theme["name"], *theme.get("keywords", ())]) for theme in themes]
+def _texts_of(clusters: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [" ".join([cluster["name"], *cluster.get("keywords", ())]) for cluster in clusters]

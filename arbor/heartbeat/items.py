@@ -162,45 +162,37 @@ class Item:
     def share(self, key: str) -> float | None:
         """Return a share from 0 to 1; a number above 1, or with a %, is a percentage."""
         written = self.value.get(key)
-        if written is None:
-            return None
-        value, percent = written, False
-        if isinstance(written, str):
-            percent = written.strip().endswith("%")
-            value = _number(written.strip().removesuffix("%"))
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100:
-            if percent or value > 1:
-                self.mend(f"{key} in percent was taken as a share of 1")
-                return float(value) / 100
-            return float(value)
-        self.drop_key(key, "expected a number from 0 to 1, or a percentage from 0 to 100")
-        return None
+        percent = isinstance(written, str) and written.strip().endswith("%")
+        value = self._number(
+            key,
+            written.strip().removesuffix("%") if percent else written,
+            100,
+            "a number from 0 to 1, or a percentage from 0 to 100",
+        )
+        if value is None or not (percent or value > 1):
+            return value
+        self.mend(f"{key} in percent was taken as a share of 1")
+        return value / 100
 
     def whole(self, key: str, most: int) -> int | None:
         """Return a whole number from 0 to `most`."""
-        written = self.value.get(key)
-        if written is None:
-            return None
-        value = _number(written.strip()) if isinstance(written, str) else written
-        if (
-            isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and 0 <= value <= most
-            and value % 1 == 0
-        ):
-            return int(value)
-        self.drop_key(key, f"expected a whole number from 0 to {most:,}")
-        return None
+        expected = f"a whole number from 0 to {most:,}"
+        value = self._number(key, self.value.get(key), most, expected, step=1)
+        return None if value is None else int(value)
 
     def amount(self, key: str) -> float | None:
         """Return a number from 0."""
-        written = self.value.get(key)
+        return self._number(key, self.value.get(key), _LARGEST, f"a number from 0 to {_LARGEST:,}")
+
+    def _number(self, key: str, written: Any, most: int, expected: str, *, step: float = 0) -> float | None:
+        """Return a number from 0 to `most`, also from a text; any other value is listed as dropped."""
         if written is None:
             return None
-        value = _number(written.strip()) if isinstance(written, str) else written
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _LARGEST:
+        value: Any = _finite(written.strip()) if isinstance(written, str) else written
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if is_number and 0 <= value <= most and not (step and value % step):
             return float(value)
-        self.drop_key(key, f"expected a number from 0 to {_LARGEST:,}")
+        self.drop_key(key, f"expected {expected}")
         return None
 
     def moment(self, key: str) -> datetime | None:
@@ -259,7 +251,7 @@ def snake(name: str) -> str:
     return "_".join(name.lower().replace("-", " ").split())
 
 
-def _number(text: str) -> float | None:
+def _finite(text: str) -> float | None:
     try:
         value = float(text)
     except ValueError:

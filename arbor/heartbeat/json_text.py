@@ -49,7 +49,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(kw_only=True, slots=True)
-class Found:
+class JsonObject:
     """A JSON object in a text: its place, the repairs, and values that a repeated key replaced."""
 
     value: dict[str, Any]
@@ -69,7 +69,7 @@ class Broken:
     cut_off: bool = False
 
 
-def find_objects(text: str, *, keys: Collection[str]) -> Iterator[Found | Broken]:
+def find_objects(text: str, *, keys: Collection[str]) -> Iterator[JsonObject | Broken]:
     """Yield the outermost JSON objects in a text, in order.
 
     A broken object with one of the `keys` ends the search: what follows could be a part of it.
@@ -79,7 +79,7 @@ def find_objects(text: str, *, keys: Collection[str]) -> Iterator[Found | Broken
         start = text.find("{", at)
         if start < 0 or tokens <= 0:
             return
-        found: Found | Broken | None = _strict(text, start)
+        found: JsonObject | Broken | None = _strict(text, start)
         if found is None:
             pen = _Pen(keys)
             found = _lenient(text, start, pen, tokens)
@@ -96,7 +96,7 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
-def _strict(text: str, start: int) -> Found | None:
+def _strict(text: str, start: int) -> JsonObject | None:
     """Read valid JSON, the common case, at the speed of the standard library."""
     try:
         return _decode(text, start)
@@ -104,7 +104,7 @@ def _strict(text: str, start: int) -> Found | None:
         return None
 
 
-def _decode(text: str, start: int) -> Found:
+def _decode(text: str, start: int) -> JsonObject:
     repeated: list[tuple[str, Any]] = []
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -121,7 +121,9 @@ def _decode(text: str, start: int) -> Found:
     repairs: list[str] = []
     cleaned = _clean(value, 0, repairs)
     replaced = [(_clean(key, 0, repairs), _clean(item, 1, repairs)) for key, item in repeated]
-    return Found(value=cleaned, start=start, end=end, repairs=list(dict.fromkeys(repairs)), repeated=replaced)
+    return JsonObject(
+        value=cleaned, start=start, end=end, repairs=list(dict.fromkeys(repairs)), repeated=replaced
+    )
 
 
 def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
@@ -145,7 +147,7 @@ def _clean(value: Any, depth: int, repairs: list[str]) -> Any:
     return value
 
 
-def _lenient(text: str, start: int, pen: _Pen, most: int) -> Found | Broken | None:
+def _lenient(text: str, start: int, pen: _Pen, most: int) -> JsonObject | Broken | None:
     """Read at most `most` tokens; None for no object, or a broken one without the wanted keys."""
     at = start
     while pen.tokens < most and (match := _TOKEN.match(text, at)) and pen.write(match):
@@ -159,7 +161,7 @@ def _lenient(text: str, start: int, pen: _Pen, most: int) -> Found | Broken | No
     return Broken(start=start, fault=f"at character {at}, near {_around(text, at)!r}")
 
 
-def _read_written(start: int, end: int, pen: _Pen) -> Found | Broken | None:
+def _read_written(start: int, end: int, pen: _Pen) -> JsonObject | Broken | None:
     written = "".join(pen.written)
     try:
         found = _decode(written, 0)

@@ -21,14 +21,14 @@ from arbor.heartbeat.reply import PeerNote, ProposalDecision
 from arbor.heartbeat.situation import Situation
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import NewMemory
-from arbor.models.ports import Message
+from arbor.models.ports import PromptMessage
 from arbor.selves.proposals import NewProposal
 
 __all__ = ["LinkKind", "RecallRequest"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CallResult:
+class EndedCall:
     """The end of the call that a heartbeat waited for."""
 
     call_id: UUID
@@ -94,7 +94,7 @@ class AskedBefore:
     """A past question and its reply."""
 
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     sections: tuple[dict[str, Any], ...]
     reply: str
 
@@ -124,7 +124,7 @@ class OpenBacklog:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Placing:
-    """New memories of this leg, with vectors for all or none. Answered by `Placed`."""
+    """New memories of this leg, with vectors for all or none. Answered by `PlacedMemories`."""
 
     memories: Sequence[NewMemory]
     vectors: npt.NDArray[np.float32] | None
@@ -132,7 +132,7 @@ class Placing:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Placed:
+class PlacedMemories:
     """The ids of new memories, in order, and those of duplicates."""
 
     ids: tuple[UUID, ...]
@@ -159,12 +159,12 @@ class Service:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SettledProposals:
-    """Proposals of settled changes to the self. Answered by `Proposed`."""
+    """Proposals of settled changes to the self. Answered by `ProposalOutcome`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Propose:
-    """Proposals of changes to the self. Answered by `Proposed`."""
+    """Proposals of changes to the self. Answered by `ProposalOutcome`."""
 
     proposals: Sequence[NewProposal]
 
@@ -181,7 +181,7 @@ class ProposedChange:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proposed:
+class ProposalOutcome:
     """The outcome of proposals."""
 
     made: Sequence[ProposedChange] = ()

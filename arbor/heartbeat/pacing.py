@@ -79,23 +79,23 @@ class NextHeartbeat:
     trigger: str = TIMER
 
 
-def slowdown(idle_beats: int, *, adaptive: bool) -> float:
+def slowdown(idle_heartbeats: int, *, adaptive: bool) -> float:
     """Return the factor of the interval after idle heartbeats in a row, 1 to 4."""
-    if not adaptive or idle_beats <= 0:
+    if not adaptive or idle_heartbeats <= 0:
         return 1.0
     # A large power would overflow.
-    return min(SLOWEST, SLOWER_PER_IDLE_BEAT ** min(idle_beats, 16))
+    return min(SLOWEST, SLOWER_PER_IDLE_BEAT ** min(idle_heartbeats, 16))
 
 
-def next_beat(
-    rhythm: Rhythm, *, now: datetime, idle_beats: int, shift: float, urgent_at: datetime | None = None
+def next_heartbeat(
+    rhythm: Rhythm, *, now: datetime, idle_heartbeats: int, shift: float, urgent_at: datetime | None = None
 ) -> NextHeartbeat:
     """Return the next heartbeat after one at `now`.
 
     `shift` is jitter, -0.05 to 0.05 of the interval. A drive that becomes urgent earlier brings the heartbeat forward;
     active hours delay both.
     """
-    wait = rhythm.interval * slowdown(idle_beats, adaptive=rhythm.adaptive)
+    wait = rhythm.interval * slowdown(idle_heartbeats, adaptive=rhythm.adaptive)
     due = now + wait * (1 + shift)
     by_drive = urgent_at is not None and urgent_at < due
     if urgent_at is not None and by_drive:

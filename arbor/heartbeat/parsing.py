@@ -6,39 +6,36 @@ reason, and each repair is named. Raises ReplyInvalid, and nothing else, for a t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.item_readers import (
-    read_action,
-    read_decomposition,
-    read_goal_update,
-    read_insight,
-    read_line,
-    read_new_goal,
-    read_note,
-    read_peer_note,
-    read_proposal_decision,
-)
-from arbor.heartbeat.items import Dropped, Item, Sieve
-from arbor.heartbeat.json_text import Broken, Found, find_objects
+from arbor.goals.values import GoalSource
+from arbor.heartbeat.items import Dropped, Item, Sieve, Unfit, snake
+from arbor.heartbeat.json_text import Broken, JsonObject, find_objects
 from arbor.heartbeat.reply import (
-    MAX_ACTIONS,
-    MAX_CONCERNS,
-    MAX_CURIOSITY,
-    MAX_DECOMPOSITIONS,
-    MAX_GOAL_UPDATES,
-    MAX_IDENTITY_INSIGHTS,
-    MAX_MEMORY_NOTES,
-    MAX_NEW_GOALS,
-    MAX_PEER_NOTES,
-    MAX_PROPOSAL_DECISIONS,
-    MAX_RESOLVED,
+    LINE_LENGTH,
+    MAX_INTENTIONS,
+    MOST,
+    NAME_LENGTH,
+    REASON_LENGTH,
     REPLY_KEYS,
     REQUIRED_KEYS,
+    Decomposition,
+    GoalUpdate,
+    IdentityInsight,
+    InsightKind,
+    Intention,
+    MemoryNote,
+    PeerNote,
+    PeerOutcome,
+    ProposalDecision,
+    ProposedAction,
+    ProposedGoal,
     Reply,
+    ReplyPart,
+    forms_of,
 )
 
 # Ten times the text of 4,096 output tokens, the default limit.
@@ -47,6 +44,177 @@ MAX_REPLY_CHARACTERS = 160_000
 THINKING_LENGTH = 8_000
 
 _END_OF_THOUGHT = "</think>"
+
+
+_PARAMS = ("params", "parameters", "arguments", "args")
+_ACTION_KEYS = ("action", "type", "reasoning", "goal_id", "intent_id", *_PARAMS)
+
+
+def read_action(item: Item) -> ProposedAction:
+    if isinstance(item.value, str):
+        item.mend("an action without parameters was written as a bare name")
+        item = item.replaced({"action": item.value})
+    item.require_object("an action is an object with the keys action and params")
+    name_key = "action" if "action" in item.value else "type"
+    name = item.text(name_key, NAME_LENGTH)
+    if not name:
+        raise Unfit("an action names itself under the key action")
+    params = _read_params(item, name_key)
+    return ProposedAction(
+        action=snake(name),
+        params=params,
+        reasoning=item.text("reasoning", REASON_LENGTH) or "",
+        goal_id=item.identifier("goal_id"),
+        intent_id=item.identifier("intent_id"),
+    )
+
+
+def _read_params(item: Item, name_key: str) -> dict[str, Any]:
+    """Read the parameters: an object, the text of one, or keys beside the action's name."""
+    known = {*_ACTION_KEYS} - ({"type"} if name_key == "action" else set())
+    beside = {key: value for key, value in item.value.items() if key not in known}
+    given = [key for key in _PARAMS if item.value.get(key) is not None]
+    if not given:
+        if beside:
+            item.mend("parameters beside the action were taken as its params")
+        return beside
+    for key in (*given[1:], *beside):
+        item.drop_key(key, "unknown key; parameters stand under params")
+    key, value = given[0], item.value[given[0]]
+    if key != "params":
+        item.mend(f"{key} was taken as params")
+    if isinstance(value, str):
+        inner = next(iter(find_objects(value, keys=())), None)
+        if isinstance(inner, JsonObject):
+            item.mend("params written as a text were read as JSON")
+            value = inner.value
+    if not isinstance(value, dict):
+        item.drop_key(key, "params are an object")
+        return {}
+    return value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartReader[P: ReplyPart]:
+    """Reads one kind of item by the forms of its fields. Raises Unfit for an item that cannot be used."""
+
+    part: type[P]
+    #: The reason against an item that is no object.
+    shape: str
+    #: The reasons against an item that, after the reading of a field, still lacks one of those read so far.
+    lacking: Mapping[str, str]
+    #: Right names of keys by synonyms that models write.
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    #: The key of an item that is a text, and the repair that it counts as.
+    bare: tuple[str, str] = ("", "")
+    #: Fields that are read before the others, and readers of fields without a form.
+    first: Sequence[str] = ()
+    nested: Mapping[str, Callable[[Item, str], Any]] = field(default_factory=dict)
+    #: Changes the read values, or raises Unfit.
+    complete: Callable[[dict[str, Any]], None] = lambda _: None
+
+    def __call__(self, item: Item) -> P:
+        key, repair = self.bare
+        if key and isinstance(item.value, str):
+            if repair:
+                item.mend(repair)
+            item = item.replaced({key: item.value})
+        item.require_object(self.shape)
+        item = item.renamed(self.renamed)
+        forms = forms_of(self.part)
+        known = False
+        values: dict[str, Any] = {}
+        for name in dict.fromkeys((*self.first, *self.part.model_fields)):
+            values[name] = (self.nested.get(name) or forms[name].read)(item, name)
+            if name in self.lacking:
+                if not all(values.values()):
+                    raise Unfit(self.lacking[name])
+                if not known:
+                    item.only(*self.part.model_fields)
+                known = True
+        self.complete(values)
+        return self.part(**{name: value for name, value in values.items() if value is not None})
+
+
+def _require_change(update: dict[str, Any]) -> None:
+    if all(update[name] is None for name in ("progress", "note", "state", "blocked_by")):
+        raise Unfit("a goal update has progress, a note, a state or blocked_by")
+
+
+def _derive_from_parent(goal: dict[str, Any]) -> None:
+    """Set the source of a part of another goal (seed 004, 4.5)."""
+    if goal["parent_goal_id"] and goal["source"] is None:
+        goal["source"] = GoalSource.DERIVED
+
+
+def _name_action(intention: dict[str, Any]) -> None:
+    intention["action"] = snake(intention["action"])
+
+
+_read_intention = PartReader(
+    part=Intention,
+    shape="an intention is an object with the keys action and description",
+    lacking={"description": "an intention has an action and a description"},
+    renamed={"type": "action", "reasoning": "description"},
+    complete=_name_action,
+)
+_READERS: Mapping[str, Callable[[Item], Any]] = {
+    "actions": read_action,
+    "memory_notes": PartReader(
+        part=MemoryNote,
+        shape="a note is a text or an object with the key text",
+        lacking={"text": "a note has a text"},
+        bare=("text", ""),
+    ),
+    "goal_updates": PartReader(
+        part=GoalUpdate,
+        shape="a goal update is an object with the key goal_id",
+        lacking={"goal_id": "a goal update names its goal under goal_id"},
+        renamed={"id": "goal_id", "status": "state"},
+        complete=_require_change,
+    ),
+    "new_goals": PartReader(
+        part=ProposedGoal,
+        shape="a new goal is an object with the key title",
+        lacking={"title": "a new goal has a title"},
+        bare=("title", "a goal was written as a bare title"),
+        first=("title", "parent_goal_id"),
+        complete=_derive_from_parent,
+    ),
+    "concerns": lambda item: item.line(LINE_LENGTH),
+    "curiosity": lambda item: item.line(LINE_LENGTH),
+    "decompositions": PartReader(
+        part=Decomposition,
+        shape="a decomposition is an object with the keys goal_id and intentions",
+        lacking={
+            "goal_id": "a decomposition names its goal under goal_id",
+            "intentions": "a decomposition has at least one intention",
+        },
+        renamed={"intents": "intentions", "steps": "intentions", "risk_assessment": "risk"},
+        nested={"intentions": lambda item, key: item.items(key, MAX_INTENTIONS, _read_intention)},
+    ),
+    "proposal_decisions": PartReader(
+        part=ProposalDecision,
+        shape="a decision is an object with the keys proposal_id and decision",
+        lacking={"decision": "a decision has a proposal_id, and accept, reject or defer as its decision"},
+        renamed={"id": "proposal_id", "verdict": "decision", "reasoning": "reason"},
+    ),
+    "identity_insights": PartReader(
+        part=IdentityInsight,
+        shape="an insight is an object with the keys kind and content",
+        lacking={"content": f"an insight has a content, and as its kind one of {', '.join(InsightKind)}"},
+        renamed={"category": "kind", "type": "kind", "insight": "content", "text": "content"},
+    ),
+    "peer_notes": PartReader(
+        part=PeerNote,
+        shape="a peer note is an object with the keys peer and outcome",
+        lacking={
+            "outcome": f"a peer note names its peer, and as its outcome one of {', '.join(PeerOutcome)}"
+        },
+        renamed={"peer_id": "peer", "agent": "peer", "name": "peer", "result": "outcome"},
+    ),
+    "resolved": lambda item: item.line(LINE_LENGTH),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,28 +246,12 @@ def parse_reply(text: str) -> ParsedReply:
     reply = Reply(
         thinking=_read_thinking(body.get("thinking"), sieve),
         **{
-            key: sieve.items(key, body.get(key), most, read)
-            for key, (most, read) in _LISTS.items()
+            key: sieve.items(key, body.get(key), MOST[key], read)
+            for key, read in _READERS.items()
             if body.get(key) is not None
         },
     )
     return ParsedReply(reply=reply, dropped=sieve.dropped, repairs=tuple(sieve.repairs))
-
-
-# By key, the most items, and the reader of one item.
-_LISTS: Mapping[str, tuple[int, Callable[[Item], Any]]] = {
-    "actions": (MAX_ACTIONS, read_action),
-    "memory_notes": (MAX_MEMORY_NOTES, read_note),
-    "goal_updates": (MAX_GOAL_UPDATES, read_goal_update),
-    "new_goals": (MAX_NEW_GOALS, read_new_goal),
-    "concerns": (MAX_CONCERNS, read_line),
-    "curiosity": (MAX_CURIOSITY, read_line),
-    "decompositions": (MAX_DECOMPOSITIONS, read_decomposition),
-    "proposal_decisions": (MAX_PROPOSAL_DECISIONS, read_proposal_decision),
-    "identity_insights": (MAX_IDENTITY_INSIGHTS, read_insight),
-    "peer_notes": (MAX_PEER_NOTES, read_peer_note),
-    "resolved": (MAX_RESOLVED, read_line),
-}
 
 
 def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:
@@ -110,7 +262,7 @@ def _find_reply(text: str, sieve: Sieve) -> dict[str, Any]:
         sieve.mend(f"the thoughts before {_END_OF_THOUGHT} were left out")
         text = rest
     objects = list(find_objects(text, keys=REPLY_KEYS))
-    whole = [found for found in objects if isinstance(found, Found)]
+    whole = [found for found in objects if isinstance(found, JsonObject)]
     candidates = [(found, _unwrap(found.value)) for found in whole]
     usable = [(found, body) for found, body in candidates if any(key in body for key in REQUIRED_KEYS)]
     if not usable:
@@ -142,7 +294,7 @@ def _unwrap(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-def _explain(objects: list[Found | Broken]) -> str:
+def _explain(objects: list[JsonObject | Broken]) -> str:
     """Return why there is no reply, and the expected format."""
     wanted = f"answer with one JSON object with the keys {', '.join(REPLY_KEYS)}"
     for item in objects:

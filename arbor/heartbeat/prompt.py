@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from arbor.heartbeat import sections
-from arbor.heartbeat.context_budget import estimate_tokens, room_of, shares
-from arbor.heartbeat.fitting import fit
+from arbor.heartbeat.fitting import estimate_tokens, fit, room_of, shares
+from arbor.heartbeat.quotations import Data, RenderedSection
 from arbor.heartbeat.reply import InsightKind
 from arbor.heartbeat.reply_schema import asked_keys
-from arbor.heartbeat.sections import Section
+from arbor.heartbeat.sections import goals, moment, selfhood
 from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 from arbor.heartbeat.situation import ActionOffer, Situation
 
@@ -125,18 +124,21 @@ def build_prompt(
     if not _NONCE.fullmatch(nonce):
         raise ValueError(f"a nonce is 16 to 64 random letters and digits, got {len(nonce)} characters")
     system = [
-        Section("world_rules", WORLD_RULES),
-        Section("response_format", RESPONSE_FORMAT),
-        Section("actions", _actions(situation.actions)),
-        Section("character", character_prompt.strip()),
+        RenderedSection("world_rules", WORLD_RULES),
+        RenderedSection("response_format", RESPONSE_FORMAT),
+        RenderedSection("actions", _actions(situation.actions)),
+        RenderedSection("character", character_prompt.strip()),
     ]
-    mark = Section("mark", f"The mark of this message is {nonce}.")
-    last = (Section("further_keys", _further(asked_keys(situation))), Section("closing", CLOSING))
+    mark = RenderedSection("mark", f"The mark of this message is {nonce}.")
+    last = (
+        RenderedSection("further_keys", _further(asked_keys(situation))),
+        RenderedSection("closing", CLOSING),
+    )
     fixed = sum(estimate_tokens(section.text) for section in (*system, mark, *last))
     fitted, shown = fit(
         situation,
         shares(window=window, fixed=fixed, reply=reply_tokens),
-        lambda seen: sections.render(seen, nonce),
+        lambda cut: render(cut, nonce),
         room=room_of(window=window, fixed=fixed, reply=reply_tokens),
     )
     user = [mark, *shown, *last]
@@ -152,6 +154,45 @@ def build_prompt(
     )
 
 
+def render(situation: Situation, nonce: str) -> list[RenderedSection]:
+    """Render the situation: slowly changing sections first, news last. Empty sections are left out of the prompt."""
+    data = Data(nonce)
+    environment = situation.environment
+    return [
+        RenderedSection("identity", selfhood.identity(situation.aspects, data)),
+        RenderedSection("beliefs", selfhood.beliefs(situation.beliefs, data)),
+        RenderedSection("preferences", selfhood.preferences(situation.preferences, data)),
+        RenderedSection("capabilities", selfhood.capabilities(situation.capabilities)),
+        RenderedSection("experiences", selfhood.experiences(situation.experiences, data)),
+        RenderedSection("peers", selfhood.peers(situation.peers, data)),
+        RenderedSection("goals", goals.goals(situation, data)),
+        RenderedSection("plan", goals.plan(situation, data)),
+        RenderedSection("intents", goals.intents(situation.pending_intents, data)),
+        RenderedSection("issues", goals.issues(situation.issues, data)),
+        RenderedSection("recent", moment.memories("Recent experience", situation.recent, data)),
+        RenderedSection(
+            "relevant", moment.memories("Memories that may matter now", situation.relevant, data)
+        ),
+        RenderedSection("themes", moment.clusters(situation.themes, data)),
+        RenderedSection("held", moment.buffer_items(situation.held, data)),
+        RenderedSection("working_memory", moment.working_memory(situation.working_memory, data)),
+        RenderedSection("contradictions", selfhood.contradictions(situation.contradictions, data)),
+        RenderedSection("proposals", selfhood.proposals(situation.proposals, data)),
+        RenderedSection("last_beat", moment.last_heartbeat(situation.last_beat, data)),
+        RenderedSection("timing", moment.timing(situation)),
+        RenderedSection("environment", moment.environment(environment)),
+        RenderedSection("energy", moment.energy(situation)),
+        RenderedSection("mood", selfhood.mood(situation.mood)),
+        RenderedSection(
+            "drives", selfhood.drives(situation.drives, {offer.name for offer in situation.actions})
+        ),
+        RenderedSection("notices", moment.notices(situation.notices, data)),
+        RenderedSection("percepts", moment.percepts(situation.percepts, environment.pending_percepts, data)),
+        RenderedSection("boundaries", selfhood.boundaries(situation.crossed, data)),
+        RenderedSection("directive", moment.directive(situation)),
+    ]
+
+
 def retry_note(fault: str) -> str:
     """Return the message after an unreadable reply."""
     return f"Your answer could not be read: {fault}. Answer again with the JSON object only."
@@ -162,7 +203,7 @@ def _further(keys: Iterable[str]) -> str:
     return "\n".join(["## Further keys of your answer", *lines]) if lines else ""
 
 
-def _join(parts: Iterable[Section]) -> str:
+def _join(parts: Iterable[RenderedSection]) -> str:
     return "\n\n".join(part.text for part in parts if part.text)
 
 

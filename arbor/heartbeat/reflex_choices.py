@@ -8,15 +8,90 @@ from itertools import combinations
 from typing import Any
 
 from arbor.contacts.values import Speaker
-from arbor.heartbeat.goal_views import GoalView, IntentView
-from arbor.heartbeat.modes import CONSOLIDATION_EVERY
-from arbor.heartbeat.quotations import quoted
-from arbor.heartbeat.reflex_draft import Draft, excerpt
-from arbor.heartbeat.reply import ProposalChoice
-from arbor.heartbeat.self_views import ProposalView
+from arbor.heartbeat.focus import CONSOLIDATION_EVERY
+from arbor.heartbeat.quotations import clip, quoted
+from arbor.heartbeat.reply import (
+    Decomposition,
+    GoalUpdate,
+    Intention,
+    MemoryNote,
+    ProposalChoice,
+    ProposalDecision,
+    ProposedAction,
+    ProposedGoal,
+    Reply,
+)
 from arbor.heartbeat.situation import MemoryView, Situation
+from arbor.heartbeat.views import GoalView, IntentView, ProposalView
 from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
+
+EXCERPT_LENGTH = 120
+
+
+def excerpt(text: str, longest: int = EXCERPT_LENGTH) -> str:
+    """Return a text on one line, clipped."""
+    return clip(" ".join(text.split()), longest)
+
+
+class Draft:
+    """Collects a reply, within the situation's offers and energy."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.energy = situation.energy
+        self._offers = {offer.name: offer for offer in situation.actions}
+        self._thoughts: list[str] = []
+        self.actions: list[ProposedAction] = []
+        self.notes: list[MemoryNote] = []
+        self.updates: list[GoalUpdate] = []
+        self.new_goals: list[ProposedGoal] = []
+        self.decompositions: list[Decomposition] = []
+        self.proposal_decisions: list[ProposalDecision] = []
+        self.concerns: list[str] = []
+        self.curiosity: list[str] = []
+
+    def may(self, action: str) -> bool:
+        """Return whether the action is offered, at whatever price."""
+        return action in self._offers
+
+    def act(self, action: str, params: dict[str, Any], reasoning: str, **serves: str) -> bool:
+        """Add an action if it is offered and affordable, with the ids that it serves; return whether it was added."""
+        offer = self._offers.get(action)
+        if offer is None or offer.cost > self.energy:
+            return False
+        self.energy -= offer.cost
+        # A strict schema wants every parameter, null for what is left out.
+        params = dict.fromkeys(offer.params) | params
+        self.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
+        return True
+
+    def think(self, sentence: str) -> None:
+        self._thoughts.append(sentence)
+
+    def decompose(self, goal_id: str, steps: list[tuple[str, str]]) -> None:
+        """Break a goal into steps: (action, description)."""
+        intentions = [
+            Intention(action=action, description=description, estimated_ticks=1)
+            for action, description in steps
+        ]
+        self.decompositions.append(
+            Decomposition(goal_id=goal_id, intentions=intentions, estimated_ticks=len(steps))
+        )
+
+    def reply(self) -> dict[str, Any]:
+        """Return the reply as JSON in REPLY_SCHEMA."""
+        return Reply(
+            thinking=" ".join(self._thoughts),
+            actions=self.actions,
+            memory_notes=self.notes,
+            goal_updates=self.updates,
+            new_goals=self.new_goals,
+            concerns=self.concerns,
+            curiosity=self.curiosity,
+            decompositions=self.decompositions,
+            proposal_decisions=self.proposal_decisions,
+        ).model_dump(mode="json")
+
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
 #: The last quotation that begins in a text; ’ in a word is an apostrophe.
@@ -73,10 +148,6 @@ def carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: D
     return False
 
 
-def _recall_for(intent: IntentView, goal: GoalView, _: Situation) -> dict[str, Any]:
-    return query_of(goal.title, intent.description)
-
-
 def _reflect_for(intent: IntentView, goal: GoalView, situation: Situation) -> dict[str, Any]:
     known = [quoted(gist(view)) for view in situation.relevant[:2]]
     basis = f"I know {' and '.join(known)}" if known else "I know little yet"
@@ -93,22 +164,13 @@ def _remember_for(intent: IntentView, goal: GoalView, situation: Situation) -> d
     return {"content": text, "type": "semantic", "importance": 0.6}
 
 
-def _connect_for(_: IntentView, __: GoalView, situation: Situation) -> dict[str, Any] | None:
-    pair = closest(situation)
-    return None if pair is None else connection(pair[0], pair[1])
-
-
-def _rest_for(_: IntentView, __: GoalView, ___: Situation) -> dict[str, Any]:
-    return {}
-
-
 # By action, the parameters for an intent; None where the situation lacks the material.
 _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any] | None]] = {
-    "recall": _recall_for,
+    "recall": lambda intent, goal, _: query_of(goal.title, intent.description),
     "reflect": _reflect_for,
     "remember": _remember_for,
-    "connect": _connect_for,
-    "rest": _rest_for,
+    "connect": lambda _, __, situation: connection(*pair[:2]) if (pair := closest(situation)) else None,
+    "rest": lambda *_: {},
 }
 
 
@@ -131,7 +193,9 @@ def decide_proposals(proposals: list[ProposalView], draft: Draft) -> None:
     """Accept confident proposals, defer others once, then reject them."""
     for proposal in proposals:
         choice, reason = _choice(proposal)
-        draft.decide(proposal.id, choice, reason)
+        draft.proposal_decisions.append(
+            ProposalDecision(proposal_id=proposal.id, decision=choice, reason=reason)
+        )
 
 
 def _choice(proposal: ProposalView) -> tuple[ProposalChoice, str]:

@@ -12,10 +12,9 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import dropped_at_boundaries, reply_within_boundaries, within_boundaries
 from arbor.heartbeat.budgets import budget_of
-from arbor.heartbeat.decision import Decision, Verdict, decide
+from arbor.heartbeat.decision import Decision, DecisionLimits, DecisionVerdict, decide
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import Prompt, build_prompt
-from arbor.heartbeat.record import dropped_json
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.situation import Environment, Situation
 from arbor.heartbeat.turns import merge_replies, within_heartbeat
@@ -166,7 +165,9 @@ def _read(
             continue
         reply, left_over = within_heartbeat(earlier, parsed.reply)
         reply, crossings = reply_within_boundaries(reply, boundaries)
-        dropped += dropped_json((*parsed.dropped, *left_over, *dropped_at_boundaries(crossings)))
+        dropped += [
+            item.model_dump() for item in (*parsed.dropped, *left_over, *dropped_at_boundaries(crossings))
+        ]
         repairs += parsed.repairs
         turns.append(reply)
         earlier = merge_replies(earlier, reply)
@@ -182,7 +183,7 @@ def _decide_turns(heartbeat: RecordedHeartbeat, turns: Sequence[Reply], notes: l
         entries = heartbeat.actions[start : start + len(reply.actions)]
         made = _decide(heartbeat, reply, left, entries=entries)
         if any(
-            decision.verdict is Verdict.BOUNDARY and decision.crossed for decision in made
+            decision.verdict is DecisionVerdict.BOUNDARY and decision.crossed for decision in made
         ) and _by_meaning(entries):
             notes.append("a boundary crossed by meaning is entries as recorded: nothing is embedded here")
         decisions += made
@@ -194,19 +195,17 @@ def _decide(
     heartbeat: RecordedHeartbeat, reply: Reply, energy: float, *, entries: Sequence[Mapping[str, Any]]
 ) -> tuple[Decision, ...]:
     terms = heartbeat.situation.terms
-    decisions = decide(
-        reply.actions,
-        registry=ACTIONS,
+    limits = DecisionLimits(
         allowed=terms.allowed if terms else [offer.name for offer in heartbeat.situation.actions],
         energy=energy,
         budget=budget_of(terms.budget if terms else "energy", terms.allowance if terms else None),
         missing=terms.missing if terms else {},
         cooling=heartbeat.cooling(heartbeat.situation.environment),
-        guarded=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
+        boundaries=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
     return tuple(
         _as_recorded(decision, entries[place] if place < len(entries) else {})
-        for place, decision in enumerate(decisions)
+        for place, decision in enumerate(decide(reply.actions, limits))
     )
 
 
@@ -214,17 +213,17 @@ def _as_recorded(decision: Decision, entry: Mapping[str, Any]) -> Decision:
     """Return the decision, refused if the record has a boundary match by meaning."""
     if (
         not decision.runs
-        or entry.get("verdict") != Verdict.BOUNDARY
+        or entry.get("verdict") != DecisionVerdict.BOUNDARY
         or entry.get("action") != decision.action
     ):
         return decision
     return decision.model_copy(
-        update={"verdict": Verdict.BOUNDARY, "reason": str(entry.get("reason", "")), "cost": 0}
+        update={"verdict": DecisionVerdict.BOUNDARY, "reason": str(entry.get("reason", "")), "cost": 0}
     )
 
 
 def _by_meaning(entries: Sequence[Mapping[str, Any]]) -> bool:
-    return any(entry.get("verdict") == Verdict.BOUNDARY for entry in entries)
+    return any(entry.get("verdict") == DecisionVerdict.BOUNDARY for entry in entries)
 
 
 def _compare_decisions(

@@ -1,14 +1,19 @@
-"""The reply of a model."""
+"""The reply of a model: its parts, and how each field is read and described in JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from arbor.goals.values import GoalLayer, GoalSource, GoalState
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, as_title
+from arbor.heartbeat.items import ID_LENGTH, Item
+from arbor.selves.values import TEXT_LENGTH as INSIGHT_LENGTH
 from arbor.selves.values import AspectKind
 
 # The most items of each kind in one reply. Three new goals and three intentions: the origin of seed 000.
@@ -17,17 +22,8 @@ MAX_MEMORY_NOTES = 10
 MAX_GOAL_UPDATES = 10
 MAX_NEW_GOALS = 3
 MAX_CONCERNS = 5
-MAX_CURIOSITY = 10
-MAX_DECOMPOSITIONS = 3
 MAX_INTENTIONS = 3
-MAX_DEPENDENCIES = 10
-# Seed 000, 2: at most 20 proposals are pending.
-MAX_PROPOSAL_DECISIONS = 20
 MAX_IDENTITY_INSIGHTS = 5
-MAX_EVIDENCE = 10
-MAX_PEER_NOTES = 5
-MAX_INTERESTS = 10
-MAX_RESOLVED = 10
 # A year of hourly heartbeats is 8,760.
 MAX_TICKS = 1_000_000
 
@@ -38,17 +34,90 @@ COMMON_KEYS = (*REQUIRED_KEYS, "new_goals", "concerns", "curiosity")
 FURTHER_KEYS = ("decompositions", "proposal_decisions", "identity_insights", "peer_notes", "resolved")
 REPLY_KEYS = (*COMMON_KEYS, *FURTHER_KEYS)
 
+#: The most items by key; seed 000, 2: at most 20 proposals are pending.
+MOST: Mapping[str, int] = {
+    "actions": MAX_ACTIONS,
+    "memory_notes": MAX_MEMORY_NOTES,
+    "goal_updates": MAX_GOAL_UPDATES,
+    "new_goals": MAX_NEW_GOALS,
+    "concerns": MAX_CONCERNS,
+    "curiosity": 10,
+    "decompositions": 3,
+    "proposal_decisions": 20,
+    "identity_insights": MAX_IDENTITY_INSIGHTS,
+    "peer_notes": 5,
+    "resolved": 10,
+}
+
+# Characters of texts by their kind.
+NAME_LENGTH = 40
+TITLE_LENGTH = 200
+LINE_LENGTH = 500
+REASON_LENGTH = 1_000
+NOTE_LENGTH = 4_000
+
 type Share = Annotated[float, Field(ge=0, le=1)]
 type Ticks = Annotated[int, Field(ge=0, le=MAX_TICKS)]
+type Schema = dict[str, Any]
 
 
-class Part(BaseModel):
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FieldForm:
+    """Reading of a field from an item, None for a missing or unfit value, and its JSON schema."""
+
+    read: Callable[[Item, str], Any]
+    schema: Schema
+
+
+TEXT: Schema = {"type": "string"}
+MAYBE_TEXT: Schema = {"type": ["string", "null"]}
+
+
+def one_of(values: type[StrEnum] | list[str]) -> Schema:
+    """Return the schema of a choice."""
+    return {"type": "string", "enum": [str(value) for value in values]}
+
+
+def nullable(schema: Schema) -> Schema:
+    """Return the schema of a value that may be null."""
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def list_of(schema: Schema, most: int) -> Schema:
+    """Return the schema of a list."""
+    return {"type": "array", "items": schema, "maxItems": most}
+
+
+def _text(longest: int, schema: Schema = MAYBE_TEXT) -> FieldForm:
+    return FieldForm(read=lambda item, key: item.text(key, longest), schema=schema)
+
+
+def _id(longest: int = ID_LENGTH, schema: Schema = MAYBE_TEXT) -> FieldForm:
+    return FieldForm(read=lambda item, key: item.identifier(key, longest), schema=schema)
+
+
+def _choice(kind: type[StrEnum], schema: Schema | None = None, **synonyms: StrEnum) -> FieldForm:
+    return FieldForm(read=lambda item, key: item.choice(key, kind, synonyms), schema=schema or one_of(kind))
+
+
+def _lines(most: int, longest: int) -> FieldForm:
+    return FieldForm(read=lambda item, key: item.lines(key, most, longest), schema=list_of(TEXT, most))
+
+
+_SHARE = FieldForm(read=Item.share, schema={"type": ["number", "null"], "description": "0 to 1"})
+_TICKS = FieldForm(
+    read=lambda item, key: item.whole(key, MAX_TICKS),
+    schema={"type": ["integer", "null"], "description": "heartbeats it may take"},
+)
+
+
+class ReplyPart(BaseModel):
     """A part of a reply."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class ProposedAction(Part):
+class ProposedAction(ReplyPart):
     """A proposed action, not validated yet."""
 
     action: str
@@ -59,60 +128,74 @@ class ProposedAction(Part):
     intent_id: str | None = None
 
 
-class MemoryNote(Part):
+class MemoryNote(ReplyPart):
     """A text to remember, and the day it is about."""
 
-    text: str
-    referenced_date: date | None = None
+    text: Annotated[str, _text(NOTE_LENGTH, TEXT)]
+    referenced_date: Annotated[
+        date | None, FieldForm(read=Item.day, schema=MAYBE_TEXT | {"description": "YYYY-MM-DD"})
+    ] = None
 
 
-class GoalUpdate(Part):
+class GoalUpdate(ReplyPart):
     """A change of a goal: progress (0 to 1), a note, a new state and its reason."""
 
-    goal_id: str
-    progress: Share | None = None
-    note: str | None = None
-    state: GoalState | None = None
-    reason: str | None = None
+    goal_id: Annotated[str, _id(schema=TEXT)]
+    progress: Annotated[Share | None, _SHARE] = None
+    note: Annotated[str | None, _text(NOTE_LENGTH)] = None
+    state: Annotated[GoalState | None, _choice(GoalState, nullable(one_of(GoalState)))] = None
+    reason: Annotated[str | None, _text(REASON_LENGTH)] = None
     #: The id of another goal, or words.
-    blocked_by: str | None = None
+    blocked_by: Annotated[str | None, _id(LINE_LENGTH)] = None
 
 
-class NewGoal(Part):
+class ProposedGoal(ReplyPart):
     """A proposed goal."""
 
-    title: str
-    description: str = ""
-    layer: GoalLayer = GoalLayer.OBJECTIVE
-    source: GoalSource = GoalSource.CURIOSITY
-    parent_goal_id: str | None = None
-    deadline: datetime | None = None
+    title: Annotated[
+        str,
+        FieldForm(read=lambda item, key: as_title(item.text(key, TITLE_LENGTH) or ""), schema=TEXT),
+    ]
+    description: Annotated[str, _text(NOTE_LENGTH, TEXT)] = ""
+    layer: Annotated[GoalLayer, _choice(GoalLayer)] = GoalLayer.OBJECTIVE
+    source: Annotated[GoalSource, _choice(GoalSource)] = GoalSource.CURIOSITY
+    parent_goal_id: Annotated[str | None, _id()] = None
+    deadline: Annotated[
+        datetime | None,
+        FieldForm(
+            read=Item.moment,
+            schema=MAYBE_TEXT | {"description": "YYYY-MM-DD or YYYY-MM-DDTHH:MM, UTC"},
+        ),
+    ] = None
     #: 0 to 1.
-    expected_reward: Share | None = None
+    expected_reward: Annotated[Share | None, _SHARE] = None
 
 
-class Intention(Part):
+class Intention(ReplyPart):
     """One step towards a goal (seed 003, 3.8)."""
 
-    action: str
-    description: str
-    precondition: str | None = None
-    postcondition: str | None = None
-    estimated_ticks: Ticks | None = None
+    action: Annotated[str, _text(NAME_LENGTH, TEXT)]
+    description: Annotated[str, _text(LINE_LENGTH, TEXT)]
+    precondition: Annotated[str | None, _text(LINE_LENGTH)] = None
+    postcondition: Annotated[str | None, _text(LINE_LENGTH)] = None
+    estimated_ticks: Annotated[Ticks | None, _TICKS] = None
 
 
-class Decomposition(Part):
+class Decomposition(ReplyPart):
     """The steps of a goal, with estimates (seed 003, 3.8)."""
 
-    goal_id: str
+    goal_id: Annotated[str, _id(schema=TEXT)]
     intentions: Annotated[list[Intention], Field(max_length=MAX_INTENTIONS)]
-    estimated_ticks: Ticks | None = None
+    estimated_ticks: Annotated[Ticks | None, _TICKS] = None
     #: In energy.
-    estimated_cost: Annotated[float, Field(ge=0)] | None = None
+    estimated_cost: Annotated[
+        Annotated[float, Field(ge=0)] | None,
+        FieldForm(read=Item.amount, schema={"type": ["number", "null"], "description": "in energy"}),
+    ] = None
     #: 0 to 1, higher is riskier.
-    risk: Share | None = None
+    risk: Annotated[Share | None, _SHARE] = None
     #: One line each.
-    dependencies: list[str] = []
+    dependencies: Annotated[list[str], _lines(10, LINE_LENGTH)] = []
 
 
 class ProposalChoice(StrEnum):
@@ -126,12 +209,24 @@ class ProposalChoice(StrEnum):
     DEFER = "defer"
 
 
-class ProposalDecision(Part):
+class ProposalDecision(ReplyPart):
     """The decision about a proposal."""
 
-    proposal_id: str
-    decision: ProposalChoice
-    reason: str = ""
+    proposal_id: Annotated[str, _id(schema=TEXT)]
+    decision: Annotated[
+        ProposalChoice,
+        _choice(
+            ProposalChoice,
+            accepted=ProposalChoice.ACCEPT,
+            approve=ProposalChoice.ACCEPT,
+            approved=ProposalChoice.ACCEPT,
+            rejected=ProposalChoice.REJECT,
+            decline=ProposalChoice.REJECT,
+            deferred=ProposalChoice.DEFER,
+            later=ProposalChoice.DEFER,
+        ),
+    ]
+    reason: Annotated[str, _text(REASON_LENGTH, TEXT)] = ""
 
 
 class InsightKind(StrEnum):
@@ -148,13 +243,22 @@ class InsightKind(StrEnum):
     PREFERENCE = "preference"
 
 
-class IdentityInsight(Part):
+class IdentityInsight(ReplyPart):
     """An insight of the agent into itself; `evidence` are ids of memories."""
 
-    kind: InsightKind
-    content: str
-    confidence: Share | None = None
-    evidence: list[str] = []
+    kind: Annotated[
+        InsightKind,
+        _choice(
+            InsightKind,
+            values=InsightKind.VALUE,
+            trait=InsightKind.SELF_CONCEPT,
+            identity=InsightKind.SELF_CONCEPT,
+            capability=InsightKind.AGENCY,
+        ),
+    ]
+    content: Annotated[str, _text(INSIGHT_LENGTH, TEXT)]
+    confidence: Annotated[Share | None, _SHARE] = None
+    evidence: Annotated[list[str], _lines(10, ID_LENGTH)] = []
 
 
 class PeerOutcome(StrEnum):
@@ -165,24 +269,32 @@ class PeerOutcome(StrEnum):
     PARTIAL = "partial"
 
 
-class PeerNote(Part):
+class PeerNote(ReplyPart):
     """A note about a peer (seed 003, 3.6); `peer` is the shown name."""
 
-    peer: str
-    outcome: PeerOutcome
-    competence: Share | None = None
-    reliability: Share | None = None
-    interests: list[str] = []
+    peer: Annotated[str, _id(schema=TEXT | {"description": "name, as you see it"})]
+    outcome: Annotated[
+        PeerOutcome,
+        _choice(
+            PeerOutcome,
+            succeeded=PeerOutcome.SUCCESS,
+            failed=PeerOutcome.FAILURE,
+            mixed=PeerOutcome.PARTIAL,
+        ),
+    ]
+    competence: Annotated[Share | None, _SHARE] = None
+    reliability: Annotated[Share | None, _SHARE] = None
+    interests: Annotated[list[str], _lines(10, NAME_LENGTH)] = []
 
 
-class Reply(Part):
+class Reply(ReplyPart):
     """A heartbeat's decision."""
 
     thinking: str = ""
     actions: list[ProposedAction] = []
     memory_notes: list[MemoryNote] = []
     goal_updates: list[GoalUpdate] = []
-    new_goals: Annotated[list[NewGoal], Field(max_length=MAX_NEW_GOALS)] = []
+    new_goals: Annotated[list[ProposedGoal], Field(max_length=MAX_NEW_GOALS)] = []
     concerns: list[str] = []
     curiosity: list[str] = []
     decompositions: list[Decomposition] = []
@@ -191,3 +303,14 @@ class Reply(Part):
     peer_notes: list[PeerNote] = []
     #: Settled concerns and questions, in the shown words.
     resolved: list[str] = []
+
+
+@cache
+def forms_of(part: type[ReplyPart]) -> dict[str, FieldForm]:
+    """Return the forms of the fields that have one."""
+    return {
+        name: form
+        for name, field in part.model_fields.items()
+        for form in field.metadata
+        if isinstance(form, FieldForm)
+    }

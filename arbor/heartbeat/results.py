@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.decision import Decision
+from arbor.heartbeat.items import Dropped
 
 
 class ActionOutcome(StrEnum):
@@ -135,3 +138,43 @@ def laid_aside(changes: Iterable[GoalChange]) -> set[str]:
     """Return the ids of goals that were completed, abandoned or moved."""
     away = (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.MOVED)
     return {change.goal_id for change in changes if change.kind in away}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ActionRecord:
+    """One action: its decision, its result and its round trip."""
+
+    decision: Decision
+    result: ActionResult
+    turn: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of `Heartbeat.actions`."""
+        entry = {**self.decision.model_dump(mode="json"), **self.result.model_dump(mode="json")}
+        return entry if self.turn == 1 else {**entry, "turn": self.turn}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnRecord:
+    """The record of one or more round trips."""
+
+    deeds: list[ActionRecord] = field(default_factory=list)
+    goal_changes: list[GoalChange] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+    repairs: list[str] = field(default_factory=list)
+    #: The model's thinking.
+    reasoning: str = ""
+
+    @property
+    def results(self) -> list[ActionResult]:
+        return [deed.result for deed in self.deeds]
+
+    def followed_by(self, later: TurnRecord) -> TurnRecord:
+        """Return both records joined."""
+        return TurnRecord(
+            deeds=[*self.deeds, *later.deeds],
+            goal_changes=[*self.goal_changes, *later.goal_changes],
+            dropped=[*self.dropped, *later.dropped],
+            repairs=[*self.repairs, *later.repairs],
+            reasoning="\n\n".join(filter(None, (self.reasoning, later.reasoning))),
+        )

@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.failure_modes import Notice
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.self_views import (
+from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.views import (
     AspectView,
     BeliefView,
-    BoundaryMatchView,
     CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
+    GoalView,
+    IntentView,
+    IssueView,
+    MatchedBoundary,
     MoodView,
     PeerView,
+    PlanView,
     PreferenceView,
     ProposalView,
     SituationPart,
 )
-from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
+
+
+class Mode(StrEnum):
+    """The focus of a heartbeat; decides the directive in its prompt."""
+
+    #: A user waits for an answer.
+    CONVERSATION = "conversation"
+    #: The memory needs consolidation.
+    CONSOLIDATION = "consolidation"
+    #: Goals are active but nothing is committed: break one into steps.
+    PLAN_EXECUTION = "plan_execution"
+    #: A committed step waits: do it.
+    GOAL_PURSUIT = "goal_pursuit"
+    #: Nothing presses: think, and find something worth wanting.
+    REFLECTION = "reflection"
+
+
+#: `apps.heartbeats.models.PerceptKind`.
+USER_MESSAGE = "user_message"
+PEER_MESSAGE = "peer_message"
 
 
 class MemoryView(SituationPart):
@@ -76,6 +98,38 @@ class PerceptView(SituationPart):
     detail: dict[str, Any] = {}
     #: The beginning of the agent's message that it answers.
     answers: str = ""
+
+
+class NoticeKind(StrEnum):
+    """The kinds of problems; the values label metrics."""
+
+    #: Active goals without progress for a week.
+    STAGNATION = "stagnation"
+    #: Little energy used in a day of heartbeats.
+    HOARDING = "hoarding"
+    #: Too many messages to its users in a day.
+    REACH_OUT_SPAM = "reach_out_spam"
+    #: The same topic or narrative, repeatedly.
+    LOOP = "loop"
+    #: Maintenance is behind, so recall may be stale.
+    WORKER_FAILURE = "worker_failure"
+    #: The model declined to answer.
+    REFUSALS = "refusals"
+    #: The model's replies could not be read.
+    INVALID_REPLIES = "invalid_replies"
+    #: Too many pending percepts or intents.
+    PILE_UP = "pile_up"
+    #: Intents whose lock was never released.
+    STUCK_INTENTS = "stuck_intents"
+    #: A daily limit is nearly used up.
+    BUDGET = "budget"
+
+
+class Notice(SituationPart):
+    """A problem, worded for the agent."""
+
+    kind: NoticeKind
+    text: str
 
 
 class LastHeartbeat(SituationPart):
@@ -171,7 +225,7 @@ class Situation(SituationPart):
     contradictions: list[ContradictionView] = []
     proposals: list[ProposalView] = []
     #: Boundary matches of the percepts, the most important first.
-    crossed: list[BoundaryMatchView] = []
+    crossed: list[MatchedBoundary] = []
     #: The latest memories, oldest first.
     recent: list[MemoryView] = []
     #: Recalled memories, best first.

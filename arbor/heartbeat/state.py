@@ -18,8 +18,8 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.effects import Effects
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.pacing import NextHeartbeat, Rhythm
-from arbor.heartbeat.record import Deed, HeartbeatRecord, TurnRecord
 from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import ActionRecord, TurnRecord
 from arbor.heartbeat.situation import Situation, Terms
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.tiers import ThinkTier
@@ -327,28 +327,9 @@ class Beat:
         return self.earlier.followed_by(self.present)
 
     @property
-    def deeds(self) -> list[Deed]:
+    def deeds(self) -> list[ActionRecord]:
         """Return the actions of this round trip with their results."""
         return self.present.deeds
-
-    @property
-    def record(self) -> HeartbeatRecord:
-        """Return the columns of the heartbeat's row."""
-        whole = self.whole
-        return HeartbeatRecord(
-            number=0 if self.idle else self.situation.beat_number if self.view else 0,
-            mode=self.mode,
-            energy_start=None if self.idle else self.energy_start,
-            energy_end=self.energy_end,
-            model="" if self.idle else self.model,
-            tier=self.tier,
-            turns=self.turns,
-            whole=whole,
-            narrative=self.narrative,
-            emotional_valence=self.emotional_valence,
-            arousal=self.arousal,
-            memory_id=self.memory_id,
-        )
 
     def with_view(self, **changes: Any) -> Beat:
         """Return a copy with changed fields of the situation."""

@@ -9,8 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from arbor.errors import ConfigurationInvalid
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.situation import Mode, Situation
 from arbor.models.handles import Handle
 
 # Seed 003, 10.5.

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.reply import MAX_NEW_GOALS, Reply
 from arbor.heartbeat.results import ActionResult
-from arbor.heartbeat.sections.text import Data, line
 from arbor.heartbeat.situation import Situation
 
 # The origin of seed 000: ten round trips, the first one included.

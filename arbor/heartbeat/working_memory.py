@@ -6,7 +6,8 @@ Version 3 of the struct of seed 000, 2, without `active_skills` (agents have non
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -111,37 +112,67 @@ class WorkingMemory(BaseModel):
         return "\n".join([*head, *kept, *tail])
 
 
-def after_heartbeat(
-    memory: WorkingMemory,
-    *,
-    thinking: str,
-    concerns: Iterable[str],
-    curiosity: Iterable[str],
-    user_waiting: bool,
-    acted: bool,
-    now: datetime,
-    resolved: Iterable[str] = (),
-    active_goals: Iterable[str] | None = None,
-    tended: bool = False,
-) -> WorkingMemory:
-    """Return the working memory after a heartbeat.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastHeartbeat:
+    """The fields of a completed heartbeat that change the working memory."""
 
-    A full list drops its oldest entries; a repeated one becomes the newest. `acted`: any action had a cost; `tended`: the
-    mode was consolidation; `resolved` are texts of settled concerns and questions; `active_goals` are titles, the most
-    important first, None: unchanged.
-    """
-    step = (ENGAGED_BY_USER if user_waiting else 0) + (ENGAGED_BY_ACTION if acted else -DISENGAGED_BY_REST)
-    settled = {_key(text) for text in resolved}
+    at: datetime
+    thinking: str = ""
+    concerns: Sequence[str] = ()
+    curiosity: Sequence[str] = ()
+    #: Texts of settled concerns and questions.
+    resolved: Sequence[str] = ()
+    #: Titles, the most important first; None: unchanged.
+    active_goals: Sequence[str] | None = None
+    #: Whether a user wrote, any action had a cost, its mode was consolidation.
+    user_waiting: bool = False
+    acted: bool = False
+    consolidated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastTurn:
+    """An answered turn of a conversation."""
+
+    at: datetime
+    human: str
+    conversation: str
+    thinking: str = ""
+    #: Whether the conversation has ended.
+    over: bool = True
+
+
+def after_heartbeat(memory: WorkingMemory, past: PastHeartbeat) -> WorkingMemory:
+    """Return the working memory after a heartbeat: a full list drops its oldest entries, a repeated one becomes the newest."""
+    step = ENGAGED_BY_USER if past.user_waiting else 0
+    step += ENGAGED_BY_ACTION if past.acted else -DISENGAGED_BY_REST
+    settled = {_key(text) for text in past.resolved}
     changes: dict[str, Any] = {
-        "thoughts": _thought(memory, thinking, now),
-        "concerns": _on_top(memory.concerns, concerns, MAX_CONCERNS, settled),
-        "curiosity": _on_top(memory.curiosity, curiosity, MAX_CURIOSITY, settled),
+        "thoughts": _thought(memory, past.thinking, past.at),
+        "concerns": _on_top(memory.concerns, past.concerns, MAX_CONCERNS, settled),
+        "curiosity": _on_top(memory.curiosity, past.curiosity, MAX_CURIOSITY, settled),
         "engagement": min(max(memory.engagement + step, 0.0), 1.0),
-        "talked": 0 if tended else memory.talked,
+        "talked": 0 if past.consolidated else memory.talked,
     }
-    if active_goals is not None:
-        changes["active_goals"] = [clip(title, LINE_LENGTH) for title in active_goals][:MAX_GOALS]
+    if past.active_goals is not None:
+        changes["active_goals"] = _titles(past.active_goals)
     return within_limit(memory.model_copy(update=changes))
+
+
+def rebuilt(
+    memory: WorkingMemory, events: Iterable[PastHeartbeat | PastTurn], *, active_goals: Sequence[str]
+) -> WorkingMemory:
+    """Return an initial working memory after these events; `active_goals` are titles."""
+    for event in sorted(events, key=lambda past: past.at):
+        if isinstance(event, PastHeartbeat):
+            memory = after_heartbeat(memory, event)
+            continue
+        memory = after_turn(
+            memory, thinking=event.thinking, human=event.human, conversation=event.conversation, now=event.at
+        )
+        if event.over:
+            memory = after_conversation(memory, conversation=event.conversation)
+    return memory.model_copy(update={"active_goals": _titles(active_goals)})
 
 
 def after_turn(
@@ -183,6 +214,10 @@ def as_stored(memory: WorkingMemory) -> str:
     if size > MAX_BYTES:
         raise WorkingMemoryOverflow(f"a working memory must have at most {MAX_BYTES:,} bytes, got {size:,}")
     return text
+
+
+def _titles(titles: Iterable[str]) -> list[str]:
+    return [clip(title, LINE_LENGTH) for title in titles][:MAX_GOALS]
 
 
 def _thought(memory: WorkingMemory, thinking: str, now: datetime) -> list[Thought]:

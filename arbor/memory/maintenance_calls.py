@@ -15,7 +15,7 @@ from arbor.memory.extraction import MAX_CONCEPTS, concepts_in
 from arbor.memory.importance import appraise
 from arbor.memory.summary import SUMMARY_LENGTH, Line, extractive_summary
 from arbor.memory.values import MemoryType
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 
 #: Characters of memories in one prompt, and of one memory where several are asked about.
 PROMPT_CHARACTERS = 24_000
@@ -119,7 +119,7 @@ def maintenance_request(
     return ModelRequest(
         purpose=purpose,
         system=system,
-        messages=(Message(role="user", content=body),),
+        messages=(PromptMessage(role="user", content=body),),
         schema=schema,
         schema_name=purpose.value,
         max_tokens=MAX_TOKENS,
@@ -162,8 +162,8 @@ def asked_again(request: ModelRequest, *, reply: str, fault: str) -> ModelReques
     """Return the request with what was answered to it, and what was wrong with that."""
     note = f"Your answer could not be used: {fault}. Answer again with the JSON object only."
     first = request.messages[0]
-    answered = Message(role="assistant", content=reply[:TEXT_LENGTH] or "(nothing)")
-    return replace(request, messages=(first, answered, Message(role="user", content=note)))
+    answered = PromptMessage(role="assistant", content=reply[:TEXT_LENGTH] or "(nothing)")
+    return replace(request, messages=(first, answered, PromptMessage(role="user", content=note)))
 
 
 def rule_reply(purpose: CallPurpose, context: Mapping[str, Any]) -> dict[str, Any]:

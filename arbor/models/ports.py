@@ -35,7 +35,7 @@ class CallPurpose(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Message:
+class PromptMessage:
     """One turn of the conversation with the model."""
 
     role: Literal["user", "assistant"]
@@ -49,7 +49,7 @@ class ModelRequest:
     purpose: CallPurpose
     #: The static part of the prompt, the same in all calls: providers cache it.
     system: str
-    messages: tuple[Message, ...]
+    messages: tuple[PromptMessage, ...]
     #: JSON schema of the wanted reply; None asks for text.
     schema: dict[str, Any] | None = None
     schema_name: str = "reply"
@@ -74,7 +74,7 @@ class ModelRequest:
             **{
                 **data,
                 "purpose": CallPurpose(data["purpose"]),
-                "messages": tuple(Message(**message) for message in data["messages"]),
+                "messages": tuple(PromptMessage(**message) for message in data["messages"]),
             }
         )
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
 
-from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
+from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
 
 _CLAUSE = re.compile(
     r"""\s*(?P<key>outcome|context(?:\.[A-Za-z_][A-Za-z0-9_]*)+)
@@ -42,7 +42,7 @@ class Clause:
     test: str
     value: str
 
-    def holds(self, outcome: Outcome, context: Any) -> bool:
+    def holds(self, outcome: NodeOutcome, context: Any) -> bool:
         """Return whether the comparison is true here."""
         found = outcome.value if self.key == "outcome" else _read(context, self.key)
         left, right = _number(found), _number(self.value)
@@ -63,7 +63,7 @@ class Condition:
         """Return whether a clause tests the outcome: only such an edge is followed after a failure."""
         return any(clause.key == "outcome" for clause in self.clauses)
 
-    def holds(self, outcome: Outcome, context: Any) -> bool:
+    def holds(self, outcome: NodeOutcome, context: Any) -> bool:
         """Return whether every clause is true here."""
         return all(clause.holds(outcome, context) for clause in self.clauses)
 
@@ -97,14 +97,14 @@ class Choosable(Protocol):
 
 
 def choose_edge[E: Choosable](
-    edges: Iterable[E], outcome: Outcome, context: Any, *, preferred: str = "", answered: bool = False
+    edges: Iterable[E], outcome: NodeOutcome, context: Any, *, preferred: str = "", answered: bool = False
 ) -> E | None:
     """Choose an edge by a true condition, then the preferred label, the higher weight, the earlier name.
 
     After a failure or retry, only an edge whose condition tests the outcome is followed; `answered`: such an edge was just
     followed. None if there is no such edge.
     """
-    went_well = answered or outcome in (Outcome.SUCCESS, Outcome.PARTIAL)
+    went_well = answered or outcome in (NodeOutcome.SUCCESS, NodeOutcome.PARTIAL)
     edges = tuple(edges)
     if went_well and len(edges) == 1 and not edges[0].condition.clauses:
         # Most nodes have one edge.

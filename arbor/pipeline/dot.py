@@ -11,13 +11,17 @@ from pydot.dot_parser import GraphParser
 from pyparsing import ParseBaseException, ParserElement
 
 from arbor.pipeline.conditions import parse_condition
-from arbor.pipeline.outcomes import EXIT_OUTCOMES, Outcome
-from arbor.pipeline.values import ALWAYS, MAX_VISITS, Edge, Node, NodeKind
+from arbor.pipeline.outcomes import EXIT_OUTCOMES, NodeOutcome
+from arbor.pipeline.values import ALWAYS, MAX_VISITS, PipelineEdge, PipelineNode, PipelineNodeKind
 
 # The default pipeline has 5,400 characters. The recursive parser takes up to 0.3 ms for a character, under a lock.
 MAX_DOT_CHARACTERS = 16 * 1024
 
-_KINDS = {"mdiamond": NodeKind.START, "msquare": NodeKind.EXIT, "diamond": NodeKind.BRANCH}
+_KINDS = {
+    "mdiamond": PipelineNodeKind.START,
+    "msquare": PipelineNodeKind.EXIT,
+    "diamond": PipelineNodeKind.BRANCH,
+}
 _DEFAULTS = frozenset({"node", "edge", "graph"})
 
 # Without this cache, parsing is exponential in nested braces.
@@ -27,18 +31,18 @@ _parser = Lock()
 
 
 @dataclass(kw_only=True, slots=True)
-class Reading:
+class ReadGraph:
     """The nodes, edges and faults of a DOT text."""
 
     name: str = ""
-    nodes: dict[str, Node] = field(default_factory=dict)
-    edges: list[Edge] = field(default_factory=list)
+    nodes: dict[str, PipelineNode] = field(default_factory=dict)
+    edges: list[PipelineEdge] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
 
-def read_dot(text: str) -> Reading:
+def read_dot(text: str) -> ReadGraph:
     """Parse a pipeline, collecting all faults; only invalid DOT ends the parsing."""
-    reading = Reading()
+    reading = ReadGraph()
     graphs = _parse(text, reading)
     if reading.faults:
         return reading
@@ -56,7 +60,7 @@ def read_dot(text: str) -> Reading:
     return reading
 
 
-def _parse(text: str, reading: Reading) -> list[Any]:
+def _parse(text: str, reading: ReadGraph) -> list[Any]:
     if len(text) > MAX_DOT_CHARACTERS:
         reading.faults.append(
             f"a pipeline has at most {MAX_DOT_CHARACTERS:,} characters, this one has {len(text):,}"
@@ -73,7 +77,7 @@ def _parse(text: str, reading: Reading) -> list[Any]:
 
 
 def _read_block(
-    block: Any, node_defaults: Mapping[str, str], edge_defaults: Mapping[str, str], reading: Reading
+    block: Any, node_defaults: Mapping[str, str], edge_defaults: Mapping[str, str], reading: ReadGraph
 ) -> None:
     """Read a graph or subgraph; its `node [...]` and `edge [...]` defaults apply to nested blocks too."""
     for item in block.get_nodes():
@@ -95,17 +99,17 @@ def _read_block(
         _read_block(item, node_defaults, edge_defaults, reading)
 
 
-def _read_node(name: str, attributes: Mapping[str, str], reading: Reading) -> None:
+def _read_node(name: str, attributes: Mapping[str, str], reading: ReadGraph) -> None:
     where = f"node {name}"
     if name in reading.nodes:
         reading.faults.append(f"{where}: declared twice; write all its attributes in one place")
         return
-    kind = _KINDS.get(attributes.get("shape", "").lower(), NodeKind.STEP)
-    outcome = attributes.get("outcome", Outcome.SUCCESS.value)
+    kind = _KINDS.get(attributes.get("shape", "").lower(), PipelineNodeKind.STEP)
+    outcome = attributes.get("outcome", NodeOutcome.SUCCESS.value)
     if outcome not in EXIT_OUTCOMES:
         reading.faults.append(f"{where}: outcome must be {' or '.join(EXIT_OUTCOMES)}, got {outcome!r}")
-        outcome = Outcome.SUCCESS.value
-    reading.nodes[name] = Node(
+        outcome = NodeOutcome.SUCCESS.value
+    reading.nodes[name] = PipelineNode(
         name=name,
         kind=kind,
         handler=attributes.get("type", ""),
@@ -113,11 +117,11 @@ def _read_node(name: str, attributes: Mapping[str, str], reading: Reading) -> No
         retry_target=attributes.get("retry_target", ""),
         fallback_retry_target=attributes.get("fallback_retry_target", ""),
         max_visits=_whole(attributes, "max_visits", MAX_VISITS, 1, where, reading),
-        exit_outcome=Outcome(outcome),
+        exit_outcome=NodeOutcome(outcome),
     )
 
 
-def _read_edge(source: str, target: str, attributes: Mapping[str, str], reading: Reading) -> None:
+def _read_edge(source: str, target: str, attributes: Mapping[str, str], reading: ReadGraph) -> None:
     where = f"edge {source} -> {target}"
     condition = ALWAYS
     try:
@@ -125,7 +129,7 @@ def _read_edge(source: str, target: str, attributes: Mapping[str, str], reading:
     except ValueError as error:
         reading.faults.append(f"{where}: {error}")
     reading.edges.append(
-        Edge(
+        PipelineEdge(
             source=source,
             target=target,
             condition=condition,
@@ -136,7 +140,7 @@ def _read_edge(source: str, target: str, attributes: Mapping[str, str], reading:
 
 
 def _whole(
-    attributes: Mapping[str, str], name: str, default: int, least: int | None, where: str, reading: Reading
+    attributes: Mapping[str, str], name: str, default: int, least: int | None, where: str, reading: ReadGraph
 ) -> int:
     written = attributes.get(name, "")
     if not written:

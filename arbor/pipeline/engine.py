@@ -14,15 +14,15 @@ from typing import Any, Protocol, runtime_checkable
 from arbor.clock import Clock
 from arbor.errors import CheckpointInvalid, PipelineInvalid
 from arbor.pipeline.conditions import choose_edge
-from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.outcomes import NodeOutcome
 from arbor.pipeline.progress import Checkpoint, Progress, ProgressStatus, StepRecord, Suspension
-from arbor.pipeline.values import Graph, Node, NodeKind
+from arbor.pipeline.values import Graph, PipelineNode, PipelineNodeKind
 
 __all__ = [
     "Checkpoint",
     "Handler",
+    "NodeOutcome",
     "NodeResult",
-    "Outcome",
     "Progress",
     "ProgressStatus",
     "Resumable",
@@ -42,7 +42,7 @@ class NodeResult[S]:
     """The result of a node: state, outcome, pending call, lines of its trace, and the preferred label of an edge."""
 
     state: S
-    outcome: Outcome = Outcome.SUCCESS
+    outcome: NodeOutcome = NodeOutcome.SUCCESS
     suspend: Suspension | None = None
     changed: tuple[str, ...] = ()
     preferred: str = ""
@@ -136,15 +136,16 @@ class _Run[S]:
         self._steps: list[StepRecord] = []
 
     def go(self, resume_with: Any) -> Walking[S]:
-        outcome, preferred, answered = Outcome.SUCCESS, "", False
+        outcome, preferred, answered = NodeOutcome.SUCCESS, "", False
         while True:
             node = self._graph.nodes[self._cursor]
-            if node.kind is NodeKind.EXIT:
+            if node.kind is PipelineNodeKind.EXIT:
                 return self._finished(node.exit_outcome, exit_node=node.name)
             handler = self._handler(node)
             if resume_with is None and not self._visit(node):
                 return self._finished(
-                    Outcome.FAILURE, fault=f"node {node.name} was visited {node.max_visits} times, its limit"
+                    NodeOutcome.FAILURE,
+                    fault=f"node {node.name} was visited {node.max_visits} times, its limit",
                 )
             if handler is not None:
                 result = yield from self._step(node, handler, resume_with)
@@ -161,20 +162,20 @@ class _Run[S]:
             target = edge.target if edge is not None else self._retry_target(node, outcome)
             if not target:
                 return self._finished(
-                    Outcome.FAILURE, fault=f"nothing leads on from node {node.name} after {outcome}"
+                    NodeOutcome.FAILURE, fault=f"nothing leads on from node {node.name} after {outcome}"
                 )
             # A branch decides by the outcome of the step before it, which the edge may have tested already.
             answered = answered or edge is None or edge.condition.tests_outcome
             self._cursor = target
 
-    def _handler(self, node: Node) -> Handler[S] | None:
-        if node.kind is not NodeKind.STEP:
+    def _handler(self, node: PipelineNode) -> Handler[S] | None:
+        if node.kind is not PipelineNodeKind.STEP:
             return None
         if node.handler not in self._handlers:
             raise PipelineInvalid(f"node {node.name}: no handler is called {node.handler!r}")
         return self._handlers[node.handler]
 
-    def _visit(self, node: Node) -> bool:
+    def _visit(self, node: PipelineNode) -> bool:
         """Count a visit; False at the limit."""
         count = self._visits.get(node.name, 0)
         if count >= node.max_visits:
@@ -182,7 +183,9 @@ class _Run[S]:
         self._visits[node.name] = count + 1
         return True
 
-    def _step(self, node: Node, handler: Handler[S], resume_with: Any) -> Generator[Any, Any, NodeResult[S]]:
+    def _step(
+        self, node: PipelineNode, handler: Handler[S], resume_with: Any
+    ) -> Generator[Any, Any, NodeResult[S]]:
         started_at, started = self._clock.now(), time.perf_counter()
         try:
             work: Work[S]
@@ -214,9 +217,9 @@ class _Run[S]:
             self._observer(record)
         return result
 
-    def _retry_target(self, node: Node, outcome: Outcome) -> str:
+    def _retry_target(self, node: PipelineNode, outcome: NodeOutcome) -> str:
         """Return the retry target after a failure without an edge, or an empty text."""
-        if outcome not in (Outcome.FAILURE, Outcome.RETRY):
+        if outcome not in (NodeOutcome.FAILURE, NodeOutcome.RETRY):
             return ""
         for name in node.retry_targets:
             if self._visits.get(name, 0) < self._graph.nodes[name].max_visits:
@@ -231,7 +234,7 @@ class _Run[S]:
             suspension=suspension,
         )
 
-    def _finished(self, outcome: Outcome, *, exit_node: str = "", fault: str = "") -> Progress[S]:
+    def _finished(self, outcome: NodeOutcome, *, exit_node: str = "", fault: str = "") -> Progress[S]:
         return Progress(
             status=ProgressStatus.FINISHED,
             checkpoint=self._checkpoint(waiting=False),
@@ -247,7 +250,7 @@ class _Run[S]:
         )
 
 
-def _resumable(node: Node, handler: Any) -> Resumable:
+def _resumable(node: PipelineNode, handler: Any) -> Resumable:
     if not hasattr(handler, "resume"):
         raise PipelineInvalid(f"node {node.name}: handler {node.handler!r} suspends, so it needs a `resume`")
     resumable: Resumable = handler

@@ -16,7 +16,7 @@ from pathlib import Path
 from arbor.errors import PipelineInvalid
 from arbor.pipeline.dot import read_dot
 from arbor.pipeline.lint import find_faults, find_unknown_handlers
-from arbor.pipeline.values import Edge, Graph, Node, NodeKind
+from arbor.pipeline.values import Graph, PipelineEdge, PipelineNode, PipelineNodeKind
 
 # Parsed pipelines: the default one and those of templates.
 CACHED_GRAPHS = 256
@@ -47,7 +47,7 @@ def heartbeat_text() -> str:
 class _Checked:
     """The parsed pipeline and its faults, whatever the handlers."""
 
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, PipelineNode]
     graph: Graph | None
     faults: tuple[str, ...]
 
@@ -64,9 +64,9 @@ def _read(text: str) -> _Checked:
         faults.append(f"the graph has no nodes{undeclared if reading.edges else ''}")
     if faults:
         return _Checked(nodes=reading.nodes, graph=None, faults=tuple(faults))
-    edges: dict[str, tuple[Edge, ...]] = {}
+    edges: dict[str, tuple[PipelineEdge, ...]] = {}
     for edge in reading.edges:
         edges[edge.source] = (*edges.get(edge.source, ()), edge)
-    start = next(node.name for node in reading.nodes.values() if node.kind is NodeKind.START)
+    start = next(node.name for node in reading.nodes.values() if node.kind is PipelineNodeKind.START)
     graph = Graph(name=reading.name, nodes=reading.nodes, edges=edges, start=start)
     return _Checked(nodes=reading.nodes, graph=graph, faults=())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from arbor.pipeline.values import Edge, Node, NodeKind
+from arbor.pipeline.values import PipelineEdge, PipelineNode, PipelineNodeKind
 
 
-def find_faults(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
+def find_faults(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:
     """Yield the faults of the graph, each one line that names the node or edge."""
     yield from _ends(nodes)
     for node in nodes.values():
@@ -16,47 +16,47 @@ def find_faults(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[st
     yield from _reach(nodes, edges)
 
 
-def find_unknown_handlers(nodes: Iterable[Node], known: Collection[str]) -> Iterator[str]:
+def find_unknown_handlers(nodes: Iterable[PipelineNode], known: Collection[str]) -> Iterator[str]:
     """Yield a fault for each step with an unknown handler."""
     for node in nodes:
         if node.handler and node.handler not in known:
             yield f"node {node.name}: no handler is called {node.handler!r}; known: {', '.join(sorted(known))}"
 
 
-def _ends(nodes: Mapping[str, Node]) -> Iterator[str]:
-    starts = [node.name for node in nodes.values() if node.kind is NodeKind.START]
+def _ends(nodes: Mapping[str, PipelineNode]) -> Iterator[str]:
+    starts = [node.name for node in nodes.values() if node.kind is PipelineNodeKind.START]
     if len(starts) != 1:
         found = ", ".join(starts) or "none"
         yield f"a pipeline has exactly one start (shape=Mdiamond), found {found}"
-    if not any(node.kind is NodeKind.EXIT for node in nodes.values()):
+    if not any(node.kind is PipelineNodeKind.EXIT for node in nodes.values()):
         yield "a pipeline has at least one exit (shape=Msquare), found none"
 
 
-def _attributes(node: Node, nodes: Mapping[str, Node]) -> Iterator[str]:
-    if node.kind is NodeKind.STEP and not node.handler:
+def _attributes(node: PipelineNode, nodes: Mapping[str, PipelineNode]) -> Iterator[str]:
+    if node.kind is PipelineNodeKind.STEP and not node.handler:
         yield f'node {node.name}: a step names its handler (type="...")'
-    if node.kind is not NodeKind.STEP and node.handler:
+    if node.kind is not PipelineNodeKind.STEP and node.handler:
         yield f"node {node.name}: only a step has a type; a {node.kind} runs no handler"
-    if node.kind is not NodeKind.STEP and node.retry_targets:
+    if node.kind is not PipelineNodeKind.STEP and node.retry_targets:
         yield f"node {node.name}: only a step can fail, so a {node.kind} has no retry target"
     for target in node.retry_targets:
         if target not in nodes:
             yield f"node {node.name}: its retry target {target} is not declared"
 
 
-def _edges(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
+def _edges(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:
     for edge in edges:
         where = f"edge {edge.source} -> {edge.target}"
         for end in (edge.source, edge.target):
             if end not in nodes:
                 yield f"{where}: node {end} is not declared"
-        if edge.source in nodes and nodes[edge.source].kind is NodeKind.EXIT:
+        if edge.source in nodes and nodes[edge.source].kind is PipelineNodeKind.EXIT:
             yield f"{where}: nothing leaves an exit"
-        if edge.target in nodes and nodes[edge.target].kind is NodeKind.START:
+        if edge.target in nodes and nodes[edge.target].kind is PipelineNodeKind.START:
             yield f"{where}: nothing leads back to the start"
 
 
-def _reach(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
+def _reach(nodes: Mapping[str, PipelineNode], edges: Sequence[PipelineEdge]) -> Iterator[str]:
     """Check that the start reaches every node, and every node an exit, by edges and retry targets."""
     ahead: dict[str, set[str]] = {name: set() for name in nodes}
     behind: dict[str, set[str]] = {name: set() for name in nodes}
@@ -66,8 +66,8 @@ def _reach(nodes: Mapping[str, Node], edges: Sequence[Edge]) -> Iterator[str]:
         if source in nodes and target in nodes:
             ahead[source].add(target)
             behind[target].add(source)
-    reached = _reachable(ahead, [node.name for node in nodes.values() if node.kind is NodeKind.START])
-    ending = _reachable(behind, [node.name for node in nodes.values() if node.kind is NodeKind.EXIT])
+    reached = _reachable(ahead, [node.name for node in nodes.values() if node.kind is PipelineNodeKind.START])
+    ending = _reachable(behind, [node.name for node in nodes.values() if node.kind is PipelineNodeKind.EXIT])
     for name in nodes:
         if name not in reached:
             yield f"node {name}: no way leads to it from the start"

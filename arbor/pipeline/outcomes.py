@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
+class NodeOutcome(StrEnum):
     """The outcomes of a node or a run."""
 
     #: Everything was done.
@@ -21,6 +21,6 @@ class Outcome(StrEnum):
 
 
 #: Outcomes of a node.
-NODE_OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.RETRY, Outcome.PARTIAL)
+NODE_OUTCOMES = (NodeOutcome.SUCCESS, NodeOutcome.FAILURE, NodeOutcome.RETRY, NodeOutcome.PARTIAL)
 #: Outcomes of an exit.
-EXIT_OUTCOMES = (Outcome.SUCCESS, Outcome.FAILURE, Outcome.SKIPPED)
+EXIT_OUTCOMES = (NodeOutcome.SUCCESS, NodeOutcome.FAILURE, NodeOutcome.SKIPPED)

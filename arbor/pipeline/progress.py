@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from arbor.errors import CheckpointInvalid
-from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.outcomes import NodeOutcome
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,7 +66,7 @@ class StepRecord:
     handler: str
     started_at: datetime
     duration_ms: float
-    outcome: Outcome
+    outcome: NodeOutcome
     suspended: bool
     changed: tuple[str, ...]
 
@@ -88,6 +88,6 @@ class Progress[S]:
     checkpoint: Checkpoint[S]
     steps: tuple[StepRecord, ...]
     suspension: Suspension | None = None
-    outcome: Outcome | None = None
+    outcome: NodeOutcome | None = None
     exit: str = ""
     fault: str = ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arbor.pipeline.conditions import Condition
-from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.outcomes import NodeOutcome
 
 # The follow-up loop of a heartbeat has ten round trips (seed 000, 6), and two retries.
 MAX_VISITS = 12
@@ -17,7 +17,7 @@ MAX_VISITS = 12
 ALWAYS = Condition()
 
 
-class NodeKind(StrEnum):
+class PipelineNodeKind(StrEnum):
     """The kinds of nodes."""
 
     #: The begin of a run.
@@ -31,17 +31,17 @@ class NodeKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class PipelineNode:
     """One node of a pipeline; `handler` is empty unless it is a step."""
 
     name: str
-    kind: NodeKind
+    kind: PipelineNodeKind
     handler: str = ""
     label: str = ""
     retry_target: str = ""
     fallback_retry_target: str = ""
     max_visits: int = MAX_VISITS
-    exit_outcome: Outcome = Outcome.SUCCESS
+    exit_outcome: NodeOutcome = NodeOutcome.SUCCESS
 
     @property
     def retry_targets(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class Node:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Edge:
+class PipelineEdge:
     """A directed edge between nodes."""
 
     source: str
@@ -65,11 +65,11 @@ class Graph:
     """A validated pipeline."""
 
     name: str
-    nodes: Mapping[str, Node]
-    edges: Mapping[str, tuple[Edge, ...]]
+    nodes: Mapping[str, PipelineNode]
+    edges: Mapping[str, tuple[PipelineEdge, ...]]
     start: str
 
-    def edges_from(self, node: str) -> tuple[Edge, ...]:
+    def edges_from(self, node: str) -> tuple[PipelineEdge, ...]:
         return self.edges.get(node, ())
 
     @property

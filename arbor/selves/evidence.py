@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from arbor.errors import Invalid
-from arbor.selves.values import Standing, check_share
+from arbor.selves.values import BeliefStatus, check_share
 
 #: How much likelier evidence of full strength is if the belief is true than if it is not: it persuades, and does
 #: not convince.
@@ -36,13 +36,13 @@ def limited(confidence: float, wanted: float) -> float:
     return round(min(max(confidence + step, 0.0), 1.0), 4)
 
 
-def status_at(now: Standing, confidence: float) -> Standing:
+def status_at(now: BeliefStatus, confidence: float) -> BeliefStatus:
     """Return the belief status for a confidence: held or in doubt; a dropped belief stays dropped."""
-    if now is Standing.DROPPED:
+    if now is BeliefStatus.DROPPED:
         return now
     if confidence < DOUBTED_BELOW:
-        return Standing.QUESTIONED
-    return Standing.HELD if confidence >= HELD_FROM else now
+        return BeliefStatus.QUESTIONED
+    return BeliefStatus.HELD if confidence >= HELD_FROM else now
 
 
 def check_step(confidence: float, wanted: float) -> None:

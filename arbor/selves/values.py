@@ -67,7 +67,7 @@ class AspectKind(StrEnum):
     CHANGE_RESISTANCE = "change_resistance"
 
 
-class Standing(StrEnum):
+class BeliefStatus(StrEnum):
     """The status of a belief or aspect."""
 
     #: Held.
@@ -102,7 +102,7 @@ class BeliefRevision:
 
     confidence: float | None = None
     stability: float | None = None
-    status: Standing | None = None
+    status: BeliefStatus | None = None
     reason: str = ""
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.context_budget import REPLY_SHARE, estimate_tokens, room_of
+from arbor.heartbeat.fitting import REPLY_SHARE, estimate_tokens, room_of
 from arbor.heartbeat.json_text import Broken, find_objects, storable
-from arbor.heartbeat.sections.text import Data, line
+from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.working_memory import CHARACTERS_PER_TOKEN
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.lexical import term_of, words_of
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.web.ports import Page
 
 ANSWER_LENGTH = 3_000
@@ -229,7 +229,7 @@ def _request(
     return ModelRequest(
         purpose=purpose,
         system=system,
-        messages=(Message(role="user", content="\n\n".join(parts)),),
+        messages=(PromptMessage(role="user", content="\n\n".join(parts)),),
         schema={
             "type": "object",
             "properties": schema,

@@ -18,10 +18,10 @@ from apps.console.pictures.pipeline_svg import svg_of
 from apps.maintenance.services.failed_calls import failed_errands, retry_failed_maintenance_calls
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
-from arbor.heartbeat.dry_run import DryRun, Script, rehearse
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.dry_run import DryRun, Script, dry_run
+from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import NODE_OUTCOMES, Outcome
+from arbor.pipeline.outcomes import NODE_OUTCOMES, NodeOutcome
 from config.cli.columns import OutputColumn, listing
 from config.cli.kit import ExitCode, Output
 from config.cli.output import note
@@ -66,9 +66,9 @@ def dry_run_graph(
         context={"mode": mode, **{name: _value(text) for name, text in _pairs("--set", assigned)}},
         replies=_replies(reply_file) if reply_file else (),
     )
-    dry_run = rehearse(graph, script)
-    code = ExitCode.DONE if dry_run.exit else ExitCode.FAILED
-    return Output(_as_json(dry_run), people=_for_people(dry_run), code=code)
+    rehearsal = dry_run(graph, script)
+    code = ExitCode.DONE if rehearsal.exit else ExitCode.FAILED
+    return Output(_as_json(rehearsal), people=_for_people(rehearsal), code=code)
 
 
 def draw(which: str, output: Path | None, tenant_slug: str | None, as_json: bool) -> Output | None:
@@ -157,11 +157,11 @@ def _node(name: str, nodes: Iterable[str]) -> str:
     return name
 
 
-def _outcomes(value: str) -> list[Outcome]:
+def _outcomes(value: str) -> list[NodeOutcome]:
     names = [name.strip() for name in value.split(",")]
     if not set(names) <= set(NODE_OUTCOMES):
         raise click.UsageError(f"an outcome is one of {', '.join(NODE_OUTCOMES)}, got {value!r}")
-    return [Outcome(name) for name in names]
+    return [NodeOutcome(name) for name in names]
 
 
 def _as_json(dry_run: DryRun) -> dict[str, Any]:

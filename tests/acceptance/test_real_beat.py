@@ -25,7 +25,8 @@ from apps.memories.models import Memory
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.heartbeat.modes import CONSOLIDATION_EVERY, Mode
+from arbor.heartbeat.focus import CONSOLIDATION_EVERY
+from arbor.heartbeat.situation import Mode
 from tests.acceptance.local_model import LocalModel
 from tests.integration.heartbeats.fleet import a_fleet
 

@@ -17,7 +17,7 @@ from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import REPLY_KEYS
 from arbor.heartbeat.reply_schema import REPLY_SCHEMA, SCHEMA_NAME
 from arbor.models.handles import Handle
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from tests.acceptance.local_model import LocalModel
 
 pytestmark = pytest.mark.acceptance
@@ -65,7 +65,7 @@ def heartbeat_request(*, max_tokens: int) -> ModelRequest:
     return ModelRequest(
         purpose=CallPurpose.THINK,
         system="You are Scout, a curious agent. You reply with JSON.",
-        messages=(Message(role="user", content=PROMPT),),
+        messages=(PromptMessage(role="user", content=PROMPT),),
         schema=REPLY_SCHEMA,
         schema_name=SCHEMA_NAME,
         max_tokens=max_tokens,

@@ -17,7 +17,7 @@ from apps.tenants.scope import OPS, current_tenant
 from arbor.agents.template import TemplateSource, TemplateSpec, load_builtin_templates, parse_template
 from arbor.errors import AlreadyExists, NotFound, TemplateInvalid
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.graph import load_graph
 
 

@@ -23,7 +23,7 @@ from apps.console.views import console_page
 from apps.tenants.models import Role
 from apps.tenants.scope import APP
 from arbor.errors import Invalid
-from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.budgets import MAX_ENERGY
 
 #: The most agents of one act; for more, use the command line.
 SELECTED_AT_MOST = 200

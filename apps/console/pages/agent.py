@@ -22,7 +22,7 @@ from apps.providers import default_model
 from apps.selves.services.inner_state import InnerState, read_inner_state
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.budgets import MAX_ENERGY
 from arbor.models.handles import Provider
 
 STRIP_CELLS = 60

@@ -18,7 +18,7 @@ from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.trace import steps_of
 from arbor.heartbeat.budgets import BudgetKind
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.focus import mode_of, why_mode
 from arbor.heartbeat.situation import Situation
 from arbor.models.handles import Provider
@@ -198,7 +198,7 @@ def _action_row(
         action=str(stored.get("action", "")),
         params=_params(stored.get("params"), named),
         verdict=verdict,
-        ran=verdict == Verdict.RUN,
+        ran=verdict == DecisionVerdict.RUN,
         reason=text_of(stored.get("reason")),
         cost=cost if isinstance(cost, int | float) else 0,
         outcome=str(stored.get("outcome", "")),

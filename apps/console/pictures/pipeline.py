@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from arbor.pipeline.dot import Reading, read_dot
-from arbor.pipeline.values import Edge, Node, NodeKind
+from arbor.pipeline.dot import ReadGraph, read_dot
+from arbor.pipeline.values import PipelineEdge, PipelineNode, PipelineNodeKind
 
 #: Boxes in a row before the drawing goes on in the next.
 COLUMNS = 8
@@ -104,20 +104,20 @@ def draw_pipeline(
 
 
 @lru_cache(maxsize=32)
-def _read(text: str) -> Reading:
+def _read(text: str) -> ReadGraph:
     # Parsing takes some 5 ms for each node; nothing here changes what was read.
     return read_dot(text)
 
 
-def _passed_edges(reading: Reading, path: Sequence[str], ended: str) -> set[tuple[str, str]]:
+def _passed_edges(reading: ReadGraph, path: Sequence[str], ended: str) -> set[tuple[str, str]]:
     """Return the edges the path took: between its steps, from the start and to the exit, and through the branches between."""
     if not path:
         return set()
-    starts = [node.name for node in reading.nodes.values() if node.kind is NodeKind.START]
+    starts = [node.name for node in reading.nodes.values() if node.kind is PipelineNodeKind.START]
     exits = [
         node.name
         for node in reading.nodes.values()
-        if node.kind is NodeKind.EXIT and node.exit_outcome == ended
+        if node.kind is PipelineNodeKind.EXIT and node.exit_outcome == ended
     ]
     pairs: set[tuple[str, str]] = set()
     for before, after in pairwise(path):
@@ -127,7 +127,7 @@ def _passed_edges(reading: Reading, path: Sequence[str], ended: str) -> set[tupl
     return pairs | _way(reading, path[-1], set(exits))
 
 
-def _way(reading: Reading, source: str, targets: set[str]) -> set[tuple[str, str]]:
+def _way(reading: ReadGraph, source: str, targets: set[str]) -> set[tuple[str, str]]:
     """Return the edges of the shortest way from a node to the nearest of others that leads through branches alone."""
     ways: list[list[str]] = [[source]]
     seen = {source}
@@ -136,23 +136,23 @@ def _way(reading: Reading, source: str, targets: set[str]) -> set[tuple[str, str
             if target in targets:
                 return set(pairwise([*way, target]))
             node = reading.nodes.get(target)
-            if node is not None and node.kind is NodeKind.BRANCH and target not in seen:
+            if node is not None and node.kind is PipelineNodeKind.BRANCH and target not in seen:
                 seen.add(target)
                 ways.append([*way, target])
     return set()
 
 
-def _following(reading: Reading, name: str) -> list[str]:
+def _following(reading: ReadGraph, name: str) -> list[str]:
     return [edge.target for edge in reading.edges if edge.source == name]
 
 
-def _places(reading: Reading) -> tuple[dict[str, tuple[int, int, int]], list[int]]:
+def _places(reading: ReadGraph) -> tuple[dict[str, tuple[int, int, int]], list[int]]:
     """Return each node's row, column and lane, and how many lanes each row has."""
     following: dict[str, list[str]] = {}
     for edge in reading.edges:
         if edge.target in reading.nodes and edge.source in reading.nodes:
             following.setdefault(edge.source, []).append(edge.target)
-    starts = [node.name for node in reading.nodes.values() if node.kind is NodeKind.START]
+    starts = [node.name for node in reading.nodes.values() if node.kind is PipelineNodeKind.START]
     ranks = ranks_of(following, starts or list(reading.nodes)[:1])
     filled: dict[int, int] = {}
     places: dict[str, tuple[int, int, int]] = {}
@@ -168,14 +168,14 @@ def _places(reading: Reading) -> tuple[dict[str, tuple[int, int, int]], list[int
     return places, lanes
 
 
-def _is_dead_end(reading: Reading, following: Mapping[str, Sequence[str]], name: str) -> bool:
+def _is_dead_end(reading: ReadGraph, following: Mapping[str, Sequence[str]], name: str) -> bool:
     """Tell whether no successful exit can be reached from a node."""
     seen, waiting = {name}, [name]
     while waiting:
         node = reading.nodes.get(waiting.pop())
         if node is None:
             continue
-        if node.kind is NodeKind.EXIT and node.exit_outcome == "success":
+        if node.kind is PipelineNodeKind.EXIT and node.exit_outcome == "success":
             return False
         new = [target for target in following.get(node.name, []) if target not in seen]
         seen.update(new)
@@ -191,7 +191,7 @@ def _row_tops(lanes: Sequence[int]) -> list[int]:
 
 
 def _box(
-    node: Node, column: int, lane: int, top: int, passage: Passage | None, used: set[tuple[str, str]]
+    node: PipelineNode, column: int, lane: int, top: int, passage: Passage | None, used: set[tuple[str, str]]
 ) -> Box:
     reached = any(node.name in pair for pair in used)
     if passage is not None:
@@ -200,7 +200,7 @@ def _box(
         note = f"{passage.milliseconds:.1f} ms{times}"
         if passage.waited:
             note = f"{note} · {passage.waited}"
-    elif reached and node.kind is not NodeKind.STEP:
+    elif reached and node.kind is not PipelineNodeKind.STEP:
         look, note = ("failure" if node.exit_outcome == "failure" else "success"), ""
     else:
         look, note = "none", ""
@@ -209,10 +209,10 @@ def _box(
         lines=_wrapped(node.label or node.name),
         x=MARGIN + column * (BOX_WIDTH + GAP_X),
         y=top + lane * (BOX_HEIGHT + GAP_LANE),
-        round=node.kind in (NodeKind.START, NodeKind.EXIT),
+        round=node.kind in (PipelineNodeKind.START, PipelineNodeKind.EXIT),
         look=look,
         note=note,
-        branch=node.kind is NodeKind.BRANCH,
+        branch=node.kind is PipelineNodeKind.BRANCH,
         title=f"{node.name}: {look if passage else 'not passed' if look == 'none' else look}",
     )
 
@@ -231,7 +231,7 @@ def _wrapped(label: str) -> tuple[str, ...]:
 
 
 def _arrow(
-    edge: Edge, boxes: Mapping[str, Box], places: Mapping[str, tuple[int, int, int]], used: bool
+    edge: PipelineEdge, boxes: Mapping[str, Box], places: Mapping[str, tuple[int, int, int]], used: bool
 ) -> Arrow:
     source, target = boxes[edge.source], boxes[edge.target]
     row, column, lane = places[edge.source]

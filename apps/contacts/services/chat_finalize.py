@@ -219,7 +219,7 @@ def _receive_turn(
 ) -> None:
     """Change a locked state, which the caller saves, as a message does at a heartbeat.
 
-    A turn moves the mood, and counts as something new (`arbor.heartbeat.feeling.met_something_new`).
+    A turn moves the mood, and counts as something new (`arbor.heartbeat.steps.inner_state.met_something_new`).
     """
     feel_turn(state, arrived=_arrived(asked), own=own, now=now)
     state.stale_beats = 0

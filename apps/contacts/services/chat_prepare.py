@@ -37,18 +37,18 @@ from arbor.contacts.chat_prompt import (
     shown_turns,
 )
 from arbor.goals.values import GoalState
-from arbor.heartbeat.self_views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.windows import window_of
 from arbor.selves.boundary_check import BoundaryMatch
-from arbor.selves.values import ASPECTS_SHOWN, BELIEFS_SHOWN, Standing
+from arbor.selves.values import ASPECTS_SHOWN, BELIEFS_SHOWN, BeliefStatus
 
 #: The number of memories recalled, as many as at a heartbeat.
 RELEVANT_SHOWN = 5
@@ -104,7 +104,7 @@ def prepare(*, tenant_id: UUID, turn_id: UUID, models: Sequence[str]) -> Prepare
         request=ModelRequest(
             purpose=CallPurpose.CHAT,
             system=prompt.system,
-            messages=(Message(role="user", content=prompt.user),),
+            messages=(PromptMessage(role="user", content=prompt.user),),
             schema=SCHEMA,
             schema_name=SCHEMA_NAME,
             max_tokens=settings.ARBOR_MODEL_MAX_TOKENS,
@@ -208,7 +208,7 @@ def _hours_before(turn: ChatMessage) -> float | None:
 
 
 def _aspects(agent_id: UUID) -> list[AspectView]:
-    rows = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=Standing.DROPPED)
+    rows = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
     return [
         AspectView(id=str(row.id), kind=row.kind, content=row.content, status=row.status)
         for row in rows.order_by("-stability", "id")[:ASPECTS_SHOWN]
@@ -216,7 +216,7 @@ def _aspects(agent_id: UUID) -> list[AspectView]:
 
 
 def _beliefs(agent_id: UUID) -> list[BeliefView]:
-    rows = Belief.objects.filter(agent_id=agent_id).exclude(status=Standing.DROPPED)
+    rows = Belief.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
     firmest = sorted(rows, key=lambda row: (-(row.stability + row.confidence), row.id))[:BELIEFS_SHOWN]
     return [
         BeliefView(

@@ -1,6 +1,6 @@
 """Actions that services execute at once, in the open transaction, by name.
 
-All other actions are steps of `arbor.heartbeat.steps.acting`, written with the effects of the heartbeat.
+All other actions are steps of `arbor.heartbeat.steps.actions`, written with the effects of the heartbeat.
 """
 
 from __future__ import annotations

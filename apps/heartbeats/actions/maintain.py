@@ -16,14 +16,13 @@ from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import revision
 from apps.selves.services.proposals import belief_of, keep_belief, revise_belief
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.memory_sources import learned
-from arbor.heartbeat.params.maintain import Judgement, MaintainTarget
+from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
-from arbor.heartbeat.steps.making import vectors_of
+from arbor.heartbeat.steps.new_memories import learned, vectors_of
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.memory.values import MemoryType, NewMemory
-from arbor.selves.values import BeliefRevision, Standing
+from arbor.selves.values import BeliefRevision, BeliefStatus
 
 #: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
 SHOWN_AROUND = 8
@@ -150,7 +149,7 @@ def _judge_belief(context: ActionContext, decision: Decision) -> ActionResult:
         belief_id=belief_id,
         revision=BeliefRevision(
             confidence=params["confidence"],
-            status=Standing.QUESTIONED if verdict is Judgement.DOUBT else None,
+            status=BeliefStatus.QUESTIONED if verdict is Judgement.DOUBT else None,
             reason=params["reason"],
         ),
         decided_by=context.source,

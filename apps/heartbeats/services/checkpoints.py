@@ -22,7 +22,6 @@ from apps.tenants.statements import fetch
 from arbor.errors import StaleLease
 from arbor.heartbeat.checkpoint import checkpoint_json
 from arbor.heartbeat.needs import Question
-from arbor.heartbeat.record import dropped_json
 from arbor.heartbeat.state import Beat
 from arbor.ids import uuid7
 
@@ -297,26 +296,25 @@ def _rows(endings: Sequence[_Ending]) -> dict[str, Any]:
 
 def _record(beat: Beat) -> dict[str, Any]:
     """Return the columns of the heartbeat's record."""
-    record = beat.record
-    whole = record.whole
+    whole = beat.whole
     return {
-        "number": record.number,
-        "mode": record.mode,
-        "energy_start": record.energy_start,
-        "energy_end": record.energy_end,
+        "number": 0 if beat.idle or not beat.view else beat.situation.beat_number,
+        "mode": beat.mode,
+        "energy_start": None if beat.idle else beat.energy_start,
+        "energy_end": beat.energy_end,
         "energy_unit": beat.situation.energy_unit,
         "reasoning": whole.reasoning,
         "actions": [deed.to_json() for deed in whole.deeds],
         "goal_changes": [change.model_dump(mode="json") for change in whole.goal_changes],
-        "dropped": dropped_json(whole.dropped),
+        "dropped": [item.model_dump() for item in whole.dropped],
         "repairs": whole.repairs,
-        "narrative": record.narrative,
-        "emotional_valence": record.emotional_valence,
-        "arousal": record.arousal,
-        "tier": record.tier,
-        "turns": record.turns,
-        "memory_id": record.memory_id,
-        "model": record.model,
+        "narrative": beat.narrative,
+        "emotional_valence": beat.emotional_valence,
+        "arousal": beat.arousal,
+        "tier": beat.tier,
+        "turns": beat.turns,
+        "memory_id": beat.memory_id,
+        "model": "" if beat.idle else beat.model,
     }
 
 

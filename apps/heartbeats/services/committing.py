@@ -30,8 +30,8 @@ from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change, fetch, insert_rows
 from arbor.errors import TransitionIllegal
 from arbor.goals.plans import GoalLink
+from arbor.heartbeat.budgets import MAX_ENERGY
 from arbor.heartbeat.effects import AuditNote, Effects
-from arbor.heartbeat.energy import MAX_ENERGY
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.state_merge import (
     after_writing,
@@ -40,22 +40,22 @@ from arbor.heartbeat.state_merge import (
     merged_mood,
     merged_stale_heartbeats,
 )
-from arbor.heartbeat.steps.recording import NOPS_TO_DORMANCY, NOPS_TO_WARN
+from arbor.heartbeat.steps.records import NOPS_TO_DORMANCY, NOPS_TO_WARN
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.ids import uuid7
 from arbor.memory.relations import Relation
-from arbor.pipeline.engine import Outcome, ProgressStatus
+from arbor.pipeline.engine import NodeOutcome, ProgressStatus
 from arbor.selves.experiences import ABOUT_LENGTH
 from arbor.values import replace
 
 log = structlog.get_logger(__name__)
 
 _ENDED = {
-    Outcome.SUCCESS: HeartbeatStatus.DONE,
-    Outcome.PARTIAL: HeartbeatStatus.DONE,
-    Outcome.SKIPPED: HeartbeatStatus.SKIPPED,
-    Outcome.FAILURE: HeartbeatStatus.FAILED,
-    Outcome.RETRY: HeartbeatStatus.FAILED,
+    NodeOutcome.SUCCESS: HeartbeatStatus.DONE,
+    NodeOutcome.PARTIAL: HeartbeatStatus.DONE,
+    NodeOutcome.SKIPPED: HeartbeatStatus.SKIPPED,
+    NodeOutcome.FAILURE: HeartbeatStatus.FAILED,
+    NodeOutcome.RETRY: HeartbeatStatus.FAILED,
 }
 #: The bound of ticks and bonus actions, which have none of their own.
 _UNBOUNDED = 2**31 - 1
@@ -101,7 +101,7 @@ def _ended_as(member: LeasedHeartbeat) -> HeartbeatStatus | None:
     assert progress is not None
     if progress.status is ProgressStatus.SUSPENDED:
         return None
-    return _ENDED[progress.outcome or Outcome.FAILURE]
+    return _ENDED[progress.outcome or NodeOutcome.FAILURE]
 
 
 def _write_progress(members: Sequence[LeasedHeartbeat]) -> None:

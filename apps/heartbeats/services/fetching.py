@@ -196,7 +196,7 @@ class Fetcher:
             ]
         )
         return [
-            needs.Placed(ids=placed_memories.ids, duplicates=placed_memories.duplicates)
+            needs.PlacedMemories(ids=placed_memories.ids, duplicates=placed_memories.duplicates)
             for placed_memories in placed
         ]
 
@@ -291,16 +291,16 @@ def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
     )
 
 
-def _settled(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:
+def _settled(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
     found = look_for_proposals(agent_id=open_need.agent_id)
     return _proposed(found.proposed, dropped_experiences=found.deleted_experiences)
 
 
-def _propose(_: Fetcher, open_need: OpenNeed) -> needs.Proposed:
+def _propose(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
     return _proposed(proposals.propose(agent_id=open_need.agent_id, proposals=open_need.need.proposals))
 
 
-def _proposed(found: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.Proposed:
+def _proposed(found: proposals.ProposalResult, *, dropped_experiences: int = 0) -> needs.ProposalOutcome:
     made, known, expired = (
         tuple(
             needs.ProposedChange(
@@ -314,7 +314,9 @@ def _proposed(found: proposals.ProposalResult, *, dropped_experiences: int = 0) 
         )
         for rows in (found.made, found.known, found.expired)
     )
-    return needs.Proposed(made=made, known=known, expired=expired, dropped_experiences=dropped_experiences)
+    return needs.ProposalOutcome(
+        made=made, known=known, expired=expired, dropped_experiences=dropped_experiences
+    )
 
 
 _CHOICES: Mapping[ProposalChoice, Callable[..., Any]] = MappingProxyType(

@@ -11,7 +11,7 @@ from apps.goals.services.queries import EXPERIENCED
 from apps.tenants.statements import fetch
 from arbor.agents.genome import AgentTraits
 from arbor.heartbeat.goal_situation import view_goals, view_plans
-from arbor.heartbeat.goal_views import GoalView, PlanView
+from arbor.heartbeat.views import GoalView, PlanView
 
 #: The latest notes of each goal in a situation.
 NOTES_SHOWN = 3

@@ -13,8 +13,8 @@ from arbor.agents.genome import AgentGenome
 from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import NotFound
 from arbor.heartbeat.goal_situation import view_goals
-from arbor.heartbeat.self_views import AspectView, BeliefView
 from arbor.heartbeat.situation import PerceptView
+from arbor.heartbeat.views import AspectView, BeliefView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.runtime import LoadedAgent
 

@@ -45,8 +45,7 @@ from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, b
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.failure_modes import RecentActivity
 from arbor.heartbeat.goal_situation import circumstances_of, scale_of, view_goals
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.situation import Environment, LastHeartbeat, Situation
+from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode, Situation
 from arbor.heartbeat.state import Beat, BudgetTerms, Moment, Opening, Routing, Rules, Selfhood
 from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.turns import turns_allowed

@@ -7,10 +7,10 @@ from datetime import datetime
 from uuid import UUID
 
 from apps.calls.models import CallStatus
-from arbor.heartbeat.needs import CallResult
+from arbor.heartbeat.needs import EndedCall
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import Checkpoint, Progress, StepRecord
 from arbor.pipeline.graph import heartbeat_text, load_graph
 from arbor.pipeline.values import Graph
@@ -65,10 +65,10 @@ class LastCall:
         return self.status in (CallStatus.COMPLETE, CallStatus.FAILED)
 
     @property
-    def result(self) -> CallResult:
+    def result(self) -> EndedCall:
         """Return the result of an ended call."""
         assert self.id is not None
-        return CallResult(
+        return EndedCall(
             call_id=self.id,
             complete=self.status == CallStatus.COMPLETE,
             text=self.reply or "",
@@ -107,7 +107,7 @@ class Due:
     #: None for a new heartbeat.
     open: OpenHeartbeat | None = None
     #: The result that an open heartbeat waited for.
-    result: CallResult | None = None
+    result: EndedCall | None = None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -121,7 +121,7 @@ class LeasedHeartbeat:
     trigger: str
     #: None for a heartbeat that is only to be ended.
     checkpoint: Checkpoint[Beat] | None = None
-    result: CallResult | None = None
+    result: EndedCall | None = None
     #: The number of its checkpoint; None while it has no row.
     step: int | None = None
     #: The situation in the heartbeat's row.

@@ -27,7 +27,7 @@ from arbor.clock import Clock, SystemClock
 from arbor.errors import StaleLease
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import Progress, advance
 
 log = structlog.get_logger(__name__)

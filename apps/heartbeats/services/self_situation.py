@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from arbor.heartbeat.self_views import (
+from arbor.heartbeat.steps.inner_state import USER
+from arbor.heartbeat.views import (
     CapabilityView,
     ContradictionView,
     DriveView,
@@ -16,7 +17,6 @@ from arbor.heartbeat.self_views import (
     PreferenceView,
     ProposalView,
 )
-from arbor.heartbeat.steps.feeling import USER
 from arbor.selves.drives import URGENT, Drive, in_touch, read_drives
 from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust

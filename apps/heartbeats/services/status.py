@@ -15,7 +15,7 @@ from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
 from apps.tenants.scope import OPS
 from arbor.agents.lifecycle import AgentStatus
-from arbor.heartbeat.failure_modes import NoticeKind
+from arbor.heartbeat.situation import NoticeKind
 from arbor.memory.health import Metric
 
 #: The time over which heartbeats are counted.

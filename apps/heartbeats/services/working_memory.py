@@ -20,11 +20,17 @@ from arbor.clock import Clock, SystemClock
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.errors import NotFound, ReplyInvalid
 from arbor.goals.values import GoalState
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
-from arbor.heartbeat.rebuild import PastHeartbeat, PastTurn, rebuilt
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, as_stored
+from arbor.heartbeat.situation import Mode
+from arbor.heartbeat.working_memory import (
+    MAX_GOALS,
+    PastHeartbeat,
+    PastTurn,
+    WorkingMemory,
+    as_stored,
+    rebuilt,
+)
 
 #: Heartbeats and turns read; the lists of the working memory are shorter.
 EVENTS = 50
@@ -81,18 +87,21 @@ def rebuild_working_memory(
     before = WorkingMemory.model_validate(state.working_memory)
     innate = _innate(agent.template_name)
     beats, turns = list(_past_heartbeats(agent_id)), list(_turns(agent_id))
-    after = rebuilt(
-        [*beats, *turns],
+    initial = WorkingMemory(
         agent_id=str(agent_id),
         name=agent.name,
+        started_at=(clock or SystemClock()).now(),
+        thoughts=[thought for thought in before.thoughts if thought.text in innate],
+        curiosity=[line for line in before.curiosity if line in innate],
+    )
+    after = rebuilt(
+        initial,
+        [*beats, *turns],
         active_goals=list(
             Goal.objects.filter(agent_id=agent_id, state=GoalState.ACTIVE)
             .order_by("-touched_at")
             .values_list("title", flat=True)[:MAX_GOALS]
         ),
-        now=(clock or SystemClock()).now(),
-        thoughts=[thought for thought in before.thoughts if thought.text in innate],
-        curiosity=[line for line in before.curiosity if line in innate],
     )
     if not dry_run:
         record(
@@ -128,7 +137,7 @@ def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
             resolved=[line for reply in read for line in reply.resolved],
             user_waiting=user_waiting,
             acted=any(action.get("cost") for action in json.loads(actions)),
-            tended=mode == Mode.CONSOLIDATION,
+            consolidated=mode == Mode.CONSOLIDATION,
         )
 
 

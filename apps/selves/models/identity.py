@@ -9,7 +9,7 @@ from apps.memories.models import Memory
 from apps.tenants.fields import TenantForeignKey
 from apps.tenants.models import TenantModel
 from arbor.ids import uuid7
-from arbor.selves.values import AspectKind, BeliefCategory, Standing
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
 
 def share(field: str) -> models.Q:
@@ -29,7 +29,7 @@ class IdentityAspect(TenantModel):
     #: The aspect's resistance to change, 0 to 1.
     stability = models.FloatField()
     status = models.CharField(
-        max_length=10, choices=[(s.value, s.value) for s in Standing], default=Standing.HELD
+        max_length=10, choices=[(s.value, s.value) for s in BeliefStatus], default=BeliefStatus.HELD
     )
     source = models.CharField(max_length=200, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -81,7 +81,7 @@ class Belief(TenantModel):
     confidence = models.FloatField()
     stability = models.FloatField()
     status = models.CharField(
-        max_length=10, choices=[(s.value, s.value) for s in Standing], default=Standing.HELD
+        max_length=10, choices=[(s.value, s.value) for s in BeliefStatus], default=BeliefStatus.HELD
     )
     #: The origin: `template:NAME`, `operator`.
     source = models.CharField(max_length=200, blank=True)

@@ -23,7 +23,7 @@ from arbor.memory.trust import Source, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limited, status_at
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
-from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, NewAspect, NewBelief, Standing
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
 
 #: Importance and trust of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
@@ -89,7 +89,7 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
     aspects = IdentityAspect.objects.filter(
         agent_id=proposal.agent_id, content_hash=content_hash(proposal.content)
     )
-    return _unless_known(add, aspects.exclude(status=Standing.DROPPED))
+    return _unless_known(add, aspects.exclude(status=BeliefStatus.DROPPED))
 
 
 def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
@@ -98,10 +98,10 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     held: Belief | None = Belief.objects.filter(
         id=UUID(str(proposal.change["belief"])), agent_id=proposal.agent_id
     ).first()
-    if held is None or held.status == Standing.DROPPED:
+    if held is None or held.status == BeliefStatus.DROPPED:
         raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
     confidence = limited(held.confidence, float(proposal.change["confidence"]))
-    status = status_at(Standing(held.status), confidence)
+    status = status_at(BeliefStatus(held.status), confidence)
     if (confidence, status) != (held.confidence, held.status):
         require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
     revised = revise_belief(
@@ -127,7 +127,7 @@ def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
         return f"a belief, {added.id}"
 
     beliefs = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=content_hash(proposal.content))
-    return _unless_known(add, beliefs.exclude(status=Standing.DROPPED))
+    return _unless_known(add, beliefs.exclude(status=BeliefStatus.DROPPED))
 
 
 def _unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:

@@ -19,7 +19,7 @@ from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryType
 from arbor.selves.alignment import SIGNS, Bearing, Influence, alignment, resonance
-from arbor.selves.values import Standing
+from arbor.selves.values import BeliefStatus
 
 #: The most facts whose trust one change of a belief updates.
 MOST_RETRUSTED = 1_000
@@ -37,7 +37,7 @@ def alignments(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, floa
     ]
     confidences = dict(
         Belief.objects.filter(
-            agent_id=agent_id, id__in={relation.end_id for relation in related}, status=Standing.HELD
+            agent_id=agent_id, id__in={relation.end_id for relation in related}, status=BeliefStatus.HELD
         ).values_list("id", "confidence")
     )
     influences: dict[UUID, list[Influence]] = defaultdict(list)
@@ -119,8 +119,8 @@ def resonance_of(*, agent_id: UUID, memory_id: UUID) -> IdentityResonance:
 
     Empty for a memory without such relations, or of another agent.
     """
-    related = _relations(agent_id, [memory_id].ASPECT)
-    aspects = IdentityAspect.objects.filter(agent_id=agent_id, status=Standing.HELD).in_bulk(
+    related = _relations(agent_id, [memory_id], GraphNodeKind.ASPECT)
+    aspects = IdentityAspect.objects.filter(agent_id=agent_id, status=BeliefStatus.HELD).in_bulk(
         [relation.end_id for relation in related]
     )
     found = [(relation, aspects[relation.end_id]) for relation in related if relation.end_id in aspects]

@@ -15,7 +15,7 @@ from apps.selves.services.changes import ASPECT, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
-from arbor.selves.values import MAX_ASPECTS, NewAspect, Standing, check_share
+from arbor.selves.values import MAX_ASPECTS, BeliefStatus, NewAspect, check_share
 
 
 @transaction.atomic
@@ -32,14 +32,14 @@ def add_aspect(
     found: IdentityAspect | None = IdentityAspect.objects.filter(
         agent_id=agent_id, content_hash=hashed
     ).first()
-    if found is not None and found.status != Standing.DROPPED:
+    if found is not None and found.status != BeliefStatus.DROPPED:
         raise AlreadyExists(f"that is an aspect already, {found.id}; revise it instead")
-    count = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=Standing.DROPPED).count()
+    count = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).count()
     if count >= MAX_ASPECTS:
         raise LimitReached(f"an agent has at most {MAX_ASPECTS} aspects; drop one first")
     row = found or IdentityAspect(tenant_id=current_tenant(), agent_id=agent_id, content_hash=hashed)
     before = _values_of(found) if found else {}
-    row.kind, row.content, row.status = aspect.kind, aspect.content, Standing.HELD
+    row.kind, row.content, row.status = aspect.kind, aspect.content, BeliefStatus.HELD
     row.stability, row.source = aspect.stability, aspect.source
     row.save()
     _record_change(row, before, actor, proposal_id)
@@ -53,7 +53,7 @@ def revise_aspect(
     aspect_id: UUID,
     actor: str,
     stability: float | None = None,
-    status: Standing | None = None,
+    status: BeliefStatus | None = None,
     reason: str = "",
 ) -> IdentityAspect:
     """Change an aspect's stability or status; None leaves a value unchanged.
@@ -71,14 +71,14 @@ def revise_aspect(
     if changes:
         aspect.save()
         _record_change(aspect, before, actor)
-        verb = "dropped" if status is Standing.DROPPED else "revised"
+        verb = "dropped" if status is BeliefStatus.DROPPED else "revised"
         _audit(aspect, actor, f"{verb} the aspect: {aspect.content}", {"changes": changes, "reason": reason})
     return aspect
 
 
 def drop_aspect(*, aspect_id: UUID, actor: str, reason: str = "") -> IdentityAspect:
     """Drop an aspect of an agent's identity; its row stays for the record. Raises NotFound."""
-    return revise_aspect(aspect_id=aspect_id, actor=actor, status=Standing.DROPPED, reason=reason)
+    return revise_aspect(aspect_id=aspect_id, actor=actor, status=BeliefStatus.DROPPED, reason=reason)
 
 
 def _values_of(aspect: IdentityAspect) -> dict[str, Any]:

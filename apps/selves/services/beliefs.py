@@ -17,7 +17,7 @@ from apps.selves.services.changes import BELIEF, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
-from arbor.selves.values import MAX_BELIEFS, BeliefRevision, NewBelief, Standing, check_share
+from arbor.selves.values import MAX_BELIEFS, BeliefRevision, BeliefStatus, NewBelief, check_share
 
 
 @transaction.atomic
@@ -30,14 +30,14 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     lock_agent_row(agent_id)
     hashed = content_hash(belief.statement)
     found: Belief | None = Belief.objects.filter(agent_id=agent_id, statement_hash=hashed).first()
-    if found is not None and found.status != Standing.DROPPED:
+    if found is not None and found.status != BeliefStatus.DROPPED:
         raise AlreadyExists(f"that is believed already, as {found.id}; revise it instead")
-    count = Belief.objects.filter(agent_id=agent_id).exclude(status=Standing.DROPPED).count()
+    count = Belief.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).count()
     if count >= MAX_BELIEFS:
         raise LimitReached(f"an agent holds at most {MAX_BELIEFS} beliefs; drop one first")
     row = found or Belief(tenant_id=current_tenant(), agent_id=agent_id, statement_hash=hashed)
     before = _values_of(found) if found else {}
-    row.category, row.statement, row.status = belief.category, belief.statement, Standing.HELD
+    row.category, row.statement, row.status = belief.category, belief.statement, BeliefStatus.HELD
     row.confidence, row.stability, row.source = belief.confidence, belief.stability, belief.source
     row.save()
     if found is not None:
@@ -79,7 +79,7 @@ def revise_belief(
     if changes:
         update_related_trust(agent_id=belief.agent_id, belief_id=belief.id)
         _record_change(belief, before, actor, proposal_id)
-        verb = "dropped" if revision.status is Standing.DROPPED else "revised"
+        verb = "dropped" if revision.status is BeliefStatus.DROPPED else "revised"
         _audit(
             belief,
             actor,
@@ -103,7 +103,7 @@ def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> B
 
 def drop_belief(*, belief_id: UUID, actor: str, reason: str = "") -> Belief:
     """Drop a belief; its row stays for the record. Raises NotFound."""
-    revision = BeliefRevision(status=Standing.DROPPED, reason=reason)
+    revision = BeliefRevision(status=BeliefStatus.DROPPED, reason=reason)
     return revise_belief(belief_id=belief_id, revision=revision, actor=actor)
 
 

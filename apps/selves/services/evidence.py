@@ -12,7 +12,7 @@ from arbor.memory.relations import GraphNodeKind, TraversedEdge
 from arbor.selves.alignment import SIGNS
 from arbor.selves.evidence import limited, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
-from arbor.selves.values import Standing
+from arbor.selves.values import BeliefStatus
 
 #: The least change of confidence that is proposed.
 LEAST_MOVE = 0.01
@@ -29,7 +29,7 @@ def note_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: datet
         return ""
     belief: Belief | None = (
         Belief.objects.filter(agent_id=agent_id, id=ends[GraphNodeKind.BELIEF])
-        .exclude(status=Standing.DROPPED)
+        .exclude(status=BeliefStatus.DROPPED)
         .first()
     )
     if belief is None:

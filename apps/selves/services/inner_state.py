@@ -11,10 +11,10 @@ from uuid import UUID
 from apps.agents.models import AgentState
 from apps.selves.models import IdentityAspect
 from arbor.errors import NotFound
-from arbor.heartbeat.self_views import DriveView, MoodView
+from arbor.heartbeat.views import DriveView, MoodView
 from arbor.selves.drives import Drive, in_touch, next_urgent_at, read_drives
 from arbor.selves.emotions import Mood, baseline_of, in_words, read_mood
-from arbor.selves.values import AspectKind, Standing
+from arbor.selves.values import AspectKind, BeliefStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,6 @@ def read_inner_state(*, agent_id: UUID, now: datetime) -> InnerState:
 def mood_of(agent_id: UUID, stored: Mapping[str, Any] | None, now: datetime) -> Mood:
     """Return an agent's mood now. One query, for the baseline."""
     tones = IdentityAspect.objects.filter(
-        agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE, status=Standing.HELD
+        agent_id=agent_id, kind=AspectKind.EMOTIONAL_BASELINE, status=BeliefStatus.HELD
     )
     return read_mood(stored, baseline=baseline_of(tones.values_list("content", flat=True)), now=now)

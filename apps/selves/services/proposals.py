@@ -32,7 +32,7 @@ from arbor.selves.proposals import (
     to_expire,
     transition,
 )
-from arbor.selves.values import BeliefRevision, Standing
+from arbor.selves.values import BeliefRevision, BeliefStatus
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,18 +190,18 @@ def revise_belief(
     held: Belief | None = (
         Belief.objects.select_for_update()
         .filter(id=belief_id, agent_id=agent_id)
-        .exclude(status=Standing.DROPPED)
+        .exclude(status=BeliefStatus.DROPPED)
         .first()
     )
     if held is None:
         raise NotFound(f"there is no belief {belief_id} of this agent")
-    if status is Standing.DROPPED:
+    if status is BeliefStatus.DROPPED:
         raise Invalid("a heartbeat puts a belief in doubt (questioned), it does not drop it")
     if confidence is None and status is None:
         raise Invalid("say how sure of the belief you are now, or whether it is held or questioned")
     if confidence is not None:
         check_step(held.confidence, confidence)
-        status = status or status_at(Standing(held.status), confidence)
+        status = status or status_at(BeliefStatus(held.status), confidence)
     if confidence not in (None, held.confidence) or status not in (None, held.status):
         require_pace(agent_id=agent_id, decided_by=decided_by, what=BELIEF, target_id=held.id, now=now)
     return beliefs.revise_belief(
@@ -269,7 +269,7 @@ def _close(proposal: Proposal, status: ProposalStatus, *, by: str, reason: str, 
 def belief_of(*, agent_id: UUID, belief_id: UUID) -> Belief:
     """Return a belief that the agent has not dropped. One query. Raises NotFound."""
     held: Belief | None = (
-        Belief.objects.filter(id=belief_id, agent_id=agent_id).exclude(status=Standing.DROPPED).first()
+        Belief.objects.filter(id=belief_id, agent_id=agent_id).exclude(status=BeliefStatus.DROPPED).first()
     )
     if held is None:
         raise NotFound(f"there is no belief {belief_id} of this agent")

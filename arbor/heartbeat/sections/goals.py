@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from arbor.clock import when
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState, in_a_word
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView
-from arbor.heartbeat.sections.text import Data, line
+from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 
 # The text counts the others. Goals: the origin of seed 000.
 SHOWN_QUEUED = 5

@@ -10,12 +10,20 @@ from typing import Any
 from arbor.clock import when
 from arbor.contacts.cooldown import spoken
 from arbor.goals.injection import calls_for_work
-from arbor.heartbeat.budgets import MAX_BONUS, RESTS_FOR_BONUS, BudgetKind
-from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
-from arbor.heartbeat.failure_modes import Notice
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.sections.text import Data, line
-from arbor.heartbeat.situation import Environment, LastHeartbeat, PerceptView, Situation
+from arbor.heartbeat.budgets import MAX_BONUS, MAX_ENERGY, REGENERATION, RESTS_FOR_BONUS, BudgetKind
+from arbor.heartbeat.quotations import Data, line
+from arbor.heartbeat.situation import (
+    BufferItemView,
+    ClusterView,
+    Environment,
+    LastHeartbeat,
+    MemoryView,
+    Mode,
+    Notice,
+    PerceptView,
+    Situation,
+)
+from arbor.heartbeat.working_memory import WorkingMemory
 
 # Percepts: the origin of seed 000.
 SHOWN_PERCEPTS = 5
@@ -96,7 +104,7 @@ def notices(notices: Sequence[Notice], data: Data) -> str:
     return "## Noticed about yourself\n" + data.block(f"- {line(notice.text)}" for notice in notices)
 
 
-def last_beat(heartbeat: LastHeartbeat | None, data: Data) -> str:
+def last_heartbeat(heartbeat: LastHeartbeat | None, data: Data) -> str:
     if heartbeat is None:
         return "## Last heartbeat\nThis is your first."
     lines = [
@@ -153,3 +161,60 @@ def _foremost_is_unplanned(situation: Situation) -> bool:
     if foremost is None or foremost.blocked_by:
         return False
     return all(intent.goal_id != foremost.id for intent in situation.intents)
+
+
+# Keywords and characters that are shown.
+SHOWN_KEYWORDS = 8
+MEMORY_LENGTH = 1_200
+
+# Least strength of a feeling that is named, and of a strong one; 0 to 1.
+FAINT = 0.1
+STRONG = 0.6
+
+
+def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
+    if not memories:
+        return f"## {title}\nNone."
+    return f"## {title}\n" + data.block(
+        f"[{memory.id}] {when(memory.at)}, {memory.type}"
+        + (f", from {line(memory.role)}" if memory.role else "")
+        + f": {line(memory.content, MEMORY_LENGTH)}"
+        for memory in memories
+    )
+
+
+def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
+    if not clusters:
+        return "## Activated themes\nNone."
+    return "## Activated themes\n" + data.block(
+        line(cluster.name)
+        + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
+        + f" ({_feeling(cluster)})"
+        for cluster in clusters
+    )
+
+
+def buffer_items(items: Sequence[BufferItemView], data: Data) -> str:
+    if not items:
+        return ""
+    return "## Heard lately, not yet remembered\n" + data.block(
+        when(item.at)
+        + (f", from {line(item.role)}" if item.role else "")
+        + f": {line(item.content, MEMORY_LENGTH)}"
+        for item in items
+    )
+
+
+def working_memory(memory: WorkingMemory, data: Data) -> str:
+    # Goals have a section of their own.
+    text = memory.to_prompt_text(with_goals=False)
+    body = data.block([text]) if text else "Nothing yet."
+    return f"## On your mind (engagement {memory.engagement:.1f} of 1)\n{body}"
+
+
+def _feeling(cluster: ClusterView) -> str:
+    """Return the emotional signature in words; a faint one is neutral."""
+    if cluster.emotional_intensity < FAINT or abs(cluster.emotional_valence) < FAINT:
+        return "feels neutral"
+    how = "strongly " if cluster.emotional_intensity >= STRONG else ""
+    return f"feels {how}{'good' if cluster.emotional_valence > 0 else 'bad'}"

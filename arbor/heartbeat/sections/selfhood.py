@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from arbor.heartbeat.sections.text import Data, line
-from arbor.heartbeat.self_views import (
+from arbor.heartbeat.quotations import Data, line
+from arbor.heartbeat.views import (
     AspectView,
     BeliefView,
-    BoundaryMatchView,
     CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
+    MatchedBoundary,
     MoodView,
     PeerView,
     PreferenceView,
@@ -21,7 +21,7 @@ from arbor.heartbeat.self_views import (
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import GOAL_COMPLETED, RULES, SATISFACTION, Drive
 from arbor.selves.emotions import in_words
-from arbor.selves.values import Standing
+from arbor.selves.values import BeliefStatus
 
 #: Least attempts for a judgement, and the shares of success that are good and bad.
 TRIED_OFTEN = 3
@@ -48,8 +48,8 @@ def beliefs(beliefs: Sequence[BeliefView], data: Data) -> str:
     )
 
 
-def _doubt(status: Standing) -> str:
-    return ", in doubt" if status is Standing.QUESTIONED else ""
+def _doubt(status: BeliefStatus) -> str:
+    return ", in doubt" if status is BeliefStatus.QUESTIONED else ""
 
 
 def mood(mood: MoodView | None) -> str:
@@ -74,19 +74,19 @@ def drives(drives: Sequence[DriveView], possible: Collection[str]) -> str:
     return "## Drives\nThis presses you from within:\n" + "\n".join(lines)
 
 
-def boundaries(crossed: Sequence[BoundaryMatchView], data: Data) -> str:
-    if not crossed:
+def boundaries(matches: Sequence[MatchedBoundary], data: Data) -> str:
+    if not matches:
         return ""
-    responses = [_RESPONSES[response] for response in BoundaryResponse if _is_among(response, crossed)]
+    responses = [_RESPONSES[response] for response in BoundaryResponse if _is_among(response, matches)]
     block = data.block(
         f"[{match.about}] {match.boundary} ({match.response}): {line(match.description)} Called up, because"
         f" {line(match.why)}."
-        for match in crossed
+        for match in matches
     )
     words = [
         f"{match.boundary}: an action against it runs only if its reasoning names it and says why, in at least"
         f" {match.words_wanted} more words."
-        for match in crossed
+        for match in matches
         if match.words_wanted is not None
     ]
     return (
@@ -167,8 +167,8 @@ def _peer(peer: PeerView) -> str:
     )
 
 
-def _is_among(response: BoundaryResponse, crossed: Sequence[BoundaryMatchView]) -> bool:
-    return any(match.response is response for match in crossed)
+def _is_among(response: BoundaryResponse, matches: Sequence[MatchedBoundary]) -> bool:
+    return any(match.response is response for match in matches)
 
 
 _RESPONSES: Mapping[BoundaryResponse, str] = {

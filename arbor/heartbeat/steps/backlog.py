@@ -11,13 +11,13 @@ from arbor.goals.ordering import Scale, weigh
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.boundary_guard import paths_of
-from arbor.heartbeat.decision import Decision, Verdict
-from arbor.heartbeat.goal_views import GoalView
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.goal_changes import Changes, is_work, without
 from arbor.heartbeat.usage import Degradation
+from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
@@ -25,7 +25,12 @@ from arbor.values import replace
 #: The `PerceptKind` of events.
 _ENVIRONMENT = "environment"
 #: Verdicts that leave an intent pending, without counting an attempt.
-_PUT_OFF = (Verdict.TOO_LITTLE_ENERGY, Verdict.TOO_MANY, Verdict.TOO_SOON, Verdict.UNAVAILABLE)
+_PUT_OFF = (
+    DecisionVerdict.TOO_LITTLE_ENERGY,
+    DecisionVerdict.TOO_MANY,
+    DecisionVerdict.TOO_SOON,
+    DecisionVerdict.UNAVAILABLE,
+)
 
 
 def inject_goals(heartbeat: Beat) -> Steps[Beat]:

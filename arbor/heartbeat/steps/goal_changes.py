@@ -18,7 +18,7 @@ from arbor.goals.values import GoalState, NewGoalRequest
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.reflex_choices import STAND_INS
-from arbor.heartbeat.reply import Decomposition, GoalUpdate, NewGoal
+from arbor.heartbeat.reply import Decomposition, GoalUpdate, ProposedGoal
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.state import Beat
 from arbor.ids import read_id
@@ -140,7 +140,7 @@ class Changes:
         steps = "; ".join(f"{step.action}: {step.description}" for step in made)
         self._record(goal, GoalChangeKind.PLANNED, steps)
 
-    def add(self, new: NewGoal) -> None:
+    def add(self, new: ProposedGoal) -> None:
         goal = self._backlog.add(
             NewGoalRequest(
                 title=new.title,

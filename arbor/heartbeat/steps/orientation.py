@@ -3,17 +3,157 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
+from arbor.goals.injection import Rule, calls_for_work
 from arbor.heartbeat.boundary_guard import boundary_matches_of
+from arbor.heartbeat.effects import LevelChange
+from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
 from arbor.heartbeat.focus import focus_text, mode_of
 from arbor.heartbeat.needs import BufferItems, Embedding
-from arbor.heartbeat.situation import BufferItemView, MemoryView
-from arbor.heartbeat.state import Beat, Focus
+from arbor.heartbeat.pacing import (
+    BY_ITSELF,
+    ENDS_WHEN_IDLE,
+    NextHeartbeat,
+    WakeReasons,
+    idle_reason,
+    next_heartbeat,
+    night_reason,
+)
+from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
+from arbor.heartbeat.state import Beat, Focus, Opening
+from arbor.heartbeat.usage import Degradation, renewed_at, withheld
 from arbor.memory.recall_request import EVERYTHING, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives
 from arbor.values import replace
+
+
+def observe(heartbeat: Beat) -> NodeResult[Beat]:
+    """Record the initial energy."""
+    return NodeResult(state=replace(heartbeat, energy_start=heartbeat.situation.energy))
+
+
+def background_checks(heartbeat: Beat) -> NodeResult[Beat]:
+    """Detect problems, and a change of the budget level."""
+    opening = opening_of(heartbeat)
+    pulse = opening.pulse
+    notices = notices_of(pulse)
+    changed = [f"noticed {notice.kind.value.replace('_', ' ')}" for notice in notices]
+    heartbeat = heartbeat.with_view(notices=notices, degradation=pulse.level)
+    heartbeat = heartbeat.with_state(notices=[notice.model_dump(mode="json") for notice in notices])
+    if pulse.level is not opening.level_before:
+        changed.insert(0, f"budget: {opening.level_before} → {pulse.level}")
+        heartbeat = heartbeat.bringing(level=_level_change(opening.level_before, pulse))
+    return NodeResult(state=heartbeat, changed=tuple(changed))
+
+
+def idle(heartbeat: Beat) -> NodeResult[Beat]:
+    """Skip the heartbeat if it is idle or not allowed; `idle` is the reason."""
+    opening = opening_of(heartbeat)
+    reason, until = _why_idle(heartbeat, opening)
+    if not reason:
+        return NodeResult(state=heartbeat.with_state(idle_beats=0))
+    idle_beats = opening.idle_beats + 1
+    following = next_heartbeat(
+        heartbeat.rhythm,
+        now=heartbeat.situation.environment.now,
+        idle_heartbeats=idle_beats,
+        shift=heartbeat.shift,
+        urgent_at=urgent_at(heartbeat),
+    )
+    if until is not None and following.due_at < until:
+        # Spread the agents that wait for the new day.
+        following = NextHeartbeat(due_at=until + heartbeat.rhythm.interval * abs(heartbeat.shift))
+    heartbeat = heartbeat.with_state(idle_beats=idle_beats, stale_beats=heartbeat.situation.stale_beats + 1)
+    return NodeResult(state=replace(heartbeat, idle=reason, next=following), changed=(reason,))
+
+
+def opening_of(heartbeat: Beat) -> Opening:
+    """Return the facts for the first leg; raises RuntimeError in a later one."""
+    if heartbeat.opening is None:
+        raise RuntimeError("this step belongs before the first call of a model")
+    return heartbeat.opening
+
+
+def urgent_at(heartbeat: Beat) -> datetime | None:
+    """Return when the next drive becomes urgent, if one will."""
+    now = heartbeat.situation.environment.now
+    found = next_urgent_at(_drives(heartbeat, now), now)
+    return found[0] if found else None
+
+
+def _drives(heartbeat: Beat, now: datetime) -> Drives:
+    """Return the drives after this heartbeat, or before; a contact since then counts."""
+    return in_touch(
+        read_drives(heartbeat.state.drives or heartbeat.selfhood.drives, now), heartbeat.selfhood.contact
+    )
+
+
+def _has_urgent_drive(heartbeat: Beat) -> bool:
+    """Return whether a drive that may start heartbeats is urgent."""
+    now = heartbeat.situation.environment.now
+    drives = _drives(heartbeat, now)
+    return any(drives.level(drive, now) >= URGENT for drive in WAKING)
+
+
+def _level_change(before: Degradation, recent: RecentActivity) -> LevelChange:
+    left = f"{recent.scarcest.left:.0%} of its {recent.scarcest.what}" if recent.scarcest else "all of it"
+    return LevelChange(before=before, after=recent.level, left=left)
+
+
+def _why_idle(heartbeat: Beat, opening: Opening) -> tuple[str, datetime | None]:
+    """Return the skip reason, empty if none, and the earliest useful time of the next heartbeat."""
+    situation = heartbeat.situation
+    now = situation.environment.now
+    asked_for = heartbeat.trigger not in BY_ITSELF
+    level = situation.degradation
+    reason = withheld(
+        level,
+        user_waiting=situation.environment.user_waiting,
+        asked_for=asked_for,
+        serves_goal=bool(_work(situation)),
+        now=now,
+    )
+    if reason:
+        return reason, renewed_at(now) if level is Degradation.HALT else None
+    reason = night_reason(
+        heartbeat.rhythm.hours, now=now, asked_for=asked_for or situation.environment.user_waiting
+    )
+    if reason:
+        return reason, None
+    return idle_reason(_wake_reasons(heartbeat, opening), reflect_every=heartbeat.rules.reflect_every), None
+
+
+def _wake_reasons(heartbeat: Beat, opening: Opening) -> WakeReasons:
+    situation = heartbeat.situation
+    return WakeReasons(
+        asked_for=heartbeat.trigger not in ENDS_WHEN_IDLE,
+        percepts=len(situation.percepts),
+        work=_work(situation),
+        proposals=len(situation.proposals),
+        urgent_drive=_has_urgent_drive(heartbeat),
+        consolidation=mode_of(situation) is Mode.CONSOLIDATION,
+        since_reflection=_since_reflection(opening.pulse.beats),
+    )
+
+
+def _work(situation: Situation) -> int:
+    """Return the number of goals and intents to work on, without the goal to spend less."""
+    saving = {goal.id for goal in situation.goals if goal.rule == Rule.SURVIVAL}
+    goals = sum(calls_for_work(goal.layer, goal.rule) for goal in situation.active_goals)
+    return goals + sum(intent.goal_id not in saving for intent in situation.pending_intents)
+
+
+def _since_reflection(heartbeats: Sequence[RecentHeartbeat]) -> int | None:
+    """Return how many heartbeats ago the agent reflected, 1 for the last one, counting skipped ones."""
+    for place, glance in enumerate(heartbeats, start=1):
+        if glance.status == "done" and glance.mode == Mode.REFLECTION:
+            return place
+    return None
+
 
 #: The origin of seed 000 recalls five memories.
 RELEVANT_SHOWN = 5

@@ -7,11 +7,11 @@ from uuid import UUID
 from arbor.errors import ArborError, Invalid, NotFound
 from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.needs import DecideProposal, OwnMemories, Propose, Proposed, SettledProposals
+from arbor.heartbeat.needs import DecideProposal, OwnMemories, ProposalOutcome, Propose, SettledProposals
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import IdentityInsight, InsightKind
-from arbor.heartbeat.self_views import ProposalView
 from arbor.heartbeat.state import Beat
+from arbor.heartbeat.views import ProposalView
 from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.proposals import LEAST_INSIGHT, MOST_EVIDENCE, NewProposal, ProposalKind
@@ -24,7 +24,7 @@ _LINE = 120
 
 def consolidate(heartbeat: Beat) -> Steps[Beat]:
     """Propose settled changes to the self, which this heartbeat may decide about."""
-    found: Proposed = yield SettledProposals()
+    found: ProposalOutcome = yield SettledProposals()
     gone = {str(proposal.id) for proposal in found.expired}
     shown = [proposal for proposal in heartbeat.situation.proposals if proposal.id not in gone]
     shown += [
@@ -87,7 +87,7 @@ def identity_insights(heartbeat: Beat) -> Steps[Beat]:
             proposals.append(_proposal(insight, known, source=heartbeat.source))
         except ArborError as error:
             dropped.append(Dropped(path=path, value=insight.model_dump_json(), reason=str(error)))
-    found = Proposed()
+    found = ProposalOutcome()
     if proposals:
         found = yield Propose(proposals=proposals)
     if dropped:

@@ -13,8 +13,7 @@ from django.conf import settings
 from apps.agents.models import AgentPolicy
 from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
-from arbor.heartbeat.budgets import ByActions, ByTicks, budget_of
-from arbor.heartbeat.energy import MAX_ENERGY, REGENERATION
+from arbor.heartbeat.budgets import MAX_ENERGY, REGENERATION, ByActions, ByTicks, budget_of
 from config.cli.kit import Output
 from config.cli.output import table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction

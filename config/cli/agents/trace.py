@@ -17,7 +17,7 @@ from rich.text import Text
 from apps.calls.models import ExternalCall, LedgerEntry
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.trace import Step, steps_of
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.models.handles import Provider
 from config.cli.output import short, stamp
 
@@ -218,7 +218,7 @@ def _actions(actions: list[dict[str, Any]]) -> Table:
     for column in ("action", "verdict", "cost", "result"):
         shown.add_column(column, overflow="fold", justify="right" if column == "cost" else "left")
     for action in actions:
-        ran = action["verdict"] == Verdict.RUN
+        ran = action["verdict"] == DecisionVerdict.RUN
         params = json.dumps(action["params"], ensure_ascii=False) if action["params"] else ""
         what = Text.assemble((action["action"], "bold"), f" {_cut(params)}" if params else "")
         verdict = Text(

@@ -23,7 +23,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.agents.lifecycle import AgentStatus
 from arbor.clock import SystemClock
-from arbor.heartbeat.energy import MAX_ENERGY
+from arbor.heartbeat.budgets import MAX_ENERGY
 from arbor.heartbeat.working_memory import WorkingMemory
 from config.cli.agents.trace import model_line
 from config.cli.columns import OutputColumn, facts

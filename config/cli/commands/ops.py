@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.situation import Mode
 from config.cli.kit import argument, group, one_of, option, tenant_command
 
 

@@ -8,7 +8,13 @@ import click
 
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType
 from arbor.selves.proposals import ProposalKind
-from arbor.selves.values import DEFAULT_CONFIDENCE, DEFAULT_STABILITY, AspectKind, BeliefCategory, Standing
+from arbor.selves.values import (
+    DEFAULT_CONFIDENCE,
+    DEFAULT_STABILITY,
+    AspectKind,
+    BeliefCategory,
+    BeliefStatus,
+)
 from config.cli.kit import agent_command, argument, group, one_of, option
 
 _share = click.FloatRange(0, 1)
@@ -63,7 +69,7 @@ _belief = group(
         argument("belief_id", metavar="ID"),
         option("--confidence", type=_share, help="How sure."),
         _stability(),
-        option("--status", type=one_of(Standing), help="Its status."),
+        option("--status", type=one_of(BeliefStatus), help="Its status."),
         _audit_reason(),
         run="selves.beliefs:revise",
         examples=(

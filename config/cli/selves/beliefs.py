@@ -10,8 +10,8 @@ from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from arbor.selves.values import (
     BeliefCategory,
     BeliefRevision,
+    BeliefStatus,
     NewBelief,
-    Standing,
 )
 from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
@@ -39,11 +39,11 @@ def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
     beliefs = [
         belief
         for belief in Belief.objects.filter(agent_id=agent.id)
-        if with_dropped or belief.status != Standing.DROPPED
+        if with_dropped or belief.status != BeliefStatus.DROPPED
     ]
     beliefs.sort(
         key=lambda belief: (
-            belief.status == Standing.DROPPED,
+            belief.status == BeliefStatus.DROPPED,
             -(belief.stability + belief.confidence),
             belief.id,
         )
@@ -93,7 +93,7 @@ def revise(
         revision=BeliefRevision(
             confidence=confidence,
             stability=stability,
-            status=Standing(status) if status else None,
+            status=BeliefStatus(status) if status else None,
             reason=reason,
         ),
         actor=actor(),

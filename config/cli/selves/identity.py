@@ -7,7 +7,7 @@ from rich.markup import escape
 from apps.selves.models import IdentityAspect, Preference
 from apps.selves.services.aspects import add_aspect, drop_aspect
 from apps.selves.services.preferences import set_preference, unset_preference
-from arbor.selves.values import AspectKind, NewAspect, Standing
+from arbor.selves.values import AspectKind, BeliefStatus, NewAspect
 from config.cli.columns import OutputColumn, facts, listing, number
 from config.cli.kit import Output
 from config.cli.lookup import find_id
@@ -30,7 +30,7 @@ def list_aspects(agent: ChosenAgent, *, with_dropped: bool) -> Output:
     aspects = IdentityAspect.objects.filter(agent_id=agent.id).order_by("-stability", "id")
     return listing(
         "aspects",
-        [aspect for aspect in aspects if with_dropped or aspect.status != Standing.DROPPED],
+        [aspect for aspect in aspects if with_dropped or aspect.status != BeliefStatus.DROPPED],
         ASPECT,
         about={"agent": agent.name},
         empty=f"{escape(agent.name)} has no aspect yet.",

@@ -119,7 +119,7 @@ def arm(**_: Any) -> None:
 def _arm_heartbeat_workers(reaper: Reaper) -> None:
     import apps.heartbeats.services.runner as runner
     from apps.heartbeats.services import committing
-    from arbor.heartbeat.steps.registry import HANDLERS
+    from arbor.heartbeat.steps import HANDLERS
 
     handlers = {
         name: (MortalWaitingNode if hasattr(node, "resume") else MortalNode)(name, node, reaper)

@@ -17,7 +17,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelRejected, ModelUnavailable
 from arbor.models.ports import ScriptedModel, ScriptLine
 from arbor.selves.emotions import DELTAS, Event, Mood
-from arbor.selves.values import AspectKind, Standing
+from arbor.selves.values import AspectKind, BeliefStatus
 from tests.factories.selves import IdentityAspectFactory
 from tests.integration.chat.conftest import PERSON, Talk, answering
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due
@@ -100,9 +100,9 @@ def test_a_boundary_is_on_record_also_where_there_is_no_answer(
     assert mood_now(agent).valence < before.valence
 
 
-@pytest.mark.parametrize("status", list(Standing))
+@pytest.mark.parametrize("status", list(BeliefStatus))
 def test_what_is_usual_for_the_agent_is_the_same_in_a_conversation_and_in_a_beat(
-    status: Standing, agent: Agent
+    status: BeliefStatus, agent: Agent
 ) -> None:
     long_ago = datetime.now(UTC) - timedelta(days=30)
     felt = Mood(valence=0.0, arousal=0.5, at=long_ago)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.questions import request_json, request_of, sections_of, stored_sections
 from arbor.heartbeat.reply_schema import reply_schema
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 
 
 def _request(user: str) -> ModelRequest:
     return ModelRequest(
         purpose=CallPurpose.THINK,
         system="Rules.\n\nWho you are.",
-        messages=(Message(role="user", content=user),),
+        messages=(PromptMessage(role="user", content=user),),
     )
 
 

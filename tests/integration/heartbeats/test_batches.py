@@ -27,8 +27,8 @@ from arbor.errors import ModelUnavailable
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalState
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.recording import record
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
+from arbor.heartbeat.steps.records import record
 from arbor.models.ports import ModelRequest
 from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of

@@ -25,10 +25,10 @@ from arbor.adapters.embedders import connect_embedder
 from arbor.embedding.models import EmbeddingModel
 from arbor.embedding.ports import HashEmbedder
 from arbor.errors import EmbeddingFailed
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps import deciding, orientation
+from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
 from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, schedule_of
@@ -40,8 +40,8 @@ from tests.unit.heartbeat.builders import goal
 REMOTE = EmbeddingModel(name="tei/remote", dimension=64)
 REPLY = Reply(memory_notes=[MemoryNote(text="Ferries are late on Sundays.")])
 DECISIONS = [
-    Decision(index=0, action="recall", params={"query": "ferries"}, verdict=Verdict.RUN),
-    Decision(index=1, action="remember", params={"content": "The cook sleeps."}, verdict=Verdict.RUN),
+    Decision(index=0, action="recall", params={"query": "ferries"}, verdict=DecisionVerdict.RUN),
+    Decision(index=1, action="remember", params={"content": "The cook sleeps."}, verdict=DecisionVerdict.RUN),
 ]
 
 
@@ -121,7 +121,7 @@ def acting(model: EmbeddingModel | None) -> Beat:
 def test_what_is_searched_for_is_asked_and_what_is_stored_waits_for_the_backlog(
     tenant: Tenant, remote: _Remote
 ) -> None:
-    vectors = vectors_of(tenant, deciding.embed(acting(REMOTE))).vectors
+    vectors = vectors_of(tenant, decisions.embed(acting(REMOTE))).vectors
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
     # And whatever boundaries are held against.
     assert "ferries" in remote.asked
@@ -130,7 +130,7 @@ def test_what_is_searched_for_is_asked_and_what_is_stored_waits_for_the_backlog(
 
 def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant) -> None:
     for model, length in ((EmbeddingModel(name="wordllama", dimension=128), 128), (None, 256)):
-        vectors = vectors_of(tenant, deciding.embed(acting(model))).vectors
+        vectors = vectors_of(tenant, decisions.embed(acting(model))).vectors
         assert {text: len(vector) for text, vector in vectors.items()} == dict.fromkeys(
             ["ferries", "The cook sleeps.", "Ferries are late on Sundays."], length
         )
@@ -151,7 +151,7 @@ def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _
     assert (focus.text != "", focus.vector) == (True, None)
     query = DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})
     beat = beat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
-    assert vectors_of(tenant, deciding.embed(beat)).vectors == {}
+    assert vectors_of(tenant, decisions.embed(beat)).vectors == {}
 
 
 # --- Whole beats with an embedder a network away -------------------------------------------------------

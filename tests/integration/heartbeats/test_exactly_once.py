@@ -20,7 +20,7 @@ from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import set_status
 from arbor.errors import ModelUnavailable, TransitionIllegal
-from arbor.heartbeat.steps import recording
+from arbor.heartbeat.steps import records
 from arbor.models.ports import ScriptedModel
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -252,7 +252,7 @@ def test_a_fault_in_a_handler_fails_the_heartbeat_at_once_and_says_where(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST)
-    monkeypatch.setattr(recording, "narrate", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(records, "narrate", lambda *_, **__: 1 / 0)
     make_due(agent)
     fleet.dispatch()
     fleet.run()

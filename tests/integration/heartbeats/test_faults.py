@@ -13,9 +13,9 @@ import apps.heartbeats.services.runner as runner
 from apps.agents.models import Agent, AgentState, ScheduleState
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.modes import CONSOLIDATION_EVERY
+from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
 from arbor.models.ports import ScriptedModel
 from arbor.pipeline.engine import Work
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of

@@ -25,7 +25,7 @@ from apps.memories.models import Memory
 from apps.selves.services.boundaries import add_boundary
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.heartbeat.modes import CONSOLIDATION_EVERY
+from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
 from tests.integration.chat.conftest import answering, begin

@@ -24,7 +24,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
-from arbor.heartbeat.steps import deciding, recording
+from arbor.heartbeat.steps import decisions, records
 from arbor.memory.values import MemoryType
 from arbor.models.ports import ModelRequest, ScriptedModel
 from tests.factories.goals import GoalFactory, IntentFactory
@@ -159,7 +159,7 @@ def test_a_step_that_the_action_itself_finds_too_soon_waits_on_and_is_not_counte
         goal = GoalFactory.create(agent=agent, state="active")
         step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
     # What a beat saw may be old when it acts.
-    monkeypatch.setattr(deciding, "refusals", lambda **_: {})
+    monkeypatch.setattr(decisions, "refusals", lambda **_: {})
     wanted = json.loads(writing("second"))
     wanted["actions"][0]["intent_id"] = str(step.id)
     for _ in range(4):
@@ -199,7 +199,7 @@ def test_nothing_is_sent_when_the_beat_rolls_back(
     def break_down(*_: Any, **__: Any) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(recording, "narrate", break_down)
+    monkeypatch.setattr(records, "narrate", break_down)
     beat(writing())
     assert outbox(agent) == []
     (lived,) = beats_of(agent)

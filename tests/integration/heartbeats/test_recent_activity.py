@@ -16,7 +16,8 @@ from apps.heartbeats.services.situation import load_situation
 from apps.memories.models import Episode
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, NoticeKind, RecentActivity, notices_of
+from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, RecentActivity, notices_of
+from arbor.heartbeat.situation import NoticeKind
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import EpisodeFactory
 

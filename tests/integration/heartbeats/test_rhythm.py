@@ -27,8 +27,8 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.pacing import NextHeartbeat, next_beat
-from arbor.heartbeat.steps import opening
+from arbor.heartbeat.pacing import NextHeartbeat, next_heartbeat
+from arbor.heartbeat.steps import orientation
 from arbor.heartbeat.steps.goal_changes import Changes
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
@@ -397,10 +397,10 @@ def test_whom_a_limit_halts_just_when_it_is_lifted_goes_on(
             while started[-1].is_alive() and not blocked:
                 cursor.execute("SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
                 (blocked,) = cursor.fetchone()
-        return next_beat(*args, **kwargs)
+        return next_heartbeat(*args, **kwargs)
 
     with monkeypatch.context() as patched:
-        patched.setattr(opening, "next_beat", look)
+        patched.setattr(orientation, "next_heartbeat", look)
         assert "the day's budget is used up" in beat(fleet, agent).reason
     (thread,) = started
     thread.join()

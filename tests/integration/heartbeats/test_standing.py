@@ -18,9 +18,9 @@ from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.acting import act
-from arbor.heartbeat.steps.inquiring import Work
-from arbor.heartbeat.steps.registry import HANDLERS
+from arbor.heartbeat.steps import HANDLERS
+from arbor.heartbeat.steps.actions import act
+from arbor.heartbeat.steps.inquiries import Work
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ScriptedModel
 from arbor.pipeline.graph import heartbeat_text

@@ -16,7 +16,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.selves.proposals import MAX_DEFERRALS, MAX_PENDING, NewProposal, ProposalKind, ProposalStatus
-from arbor.selves.values import BeliefRevision, Standing
+from arbor.selves.values import BeliefRevision, BeliefStatus
 from tests.factories.agents import AgentFactory
 from tests.factories.selves import BeliefFactory
 
@@ -138,7 +138,7 @@ def test_another_tenants_proposal_is_not_found(agent: Agent, other_tenant: Tenan
     [
         ({"confidence": 0.5}, 0.5, "held"),
         ({"confidence": 0.45}, 0.45, "held"),
-        ({"status": Standing.QUESTIONED}, 0.6, "questioned"),
+        ({"status": BeliefStatus.QUESTIONED}, 0.6, "questioned"),
     ],
 )
 def test_a_heartbeat_revises_a_belief_by_a_step(
@@ -184,7 +184,7 @@ def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: A
     )
 
 
-@pytest.mark.parametrize("given", [{"confidence": 0.4}, {"status": Standing.HELD}])
+@pytest.mark.parametrize("given", [{"confidence": 0.4}, {"status": BeliefStatus.HELD}])
 def test_a_revision_that_changes_nothing_is_not_held_to_the_pace(agent: Agent, given: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     revise_belief(
@@ -243,7 +243,7 @@ def test_beliefs_aspects_and_preferences_change_three_times_a_day_together(agent
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"confidence": 0.1}, {"confidence": float("nan")}, {"status": Standing.DROPPED}]
+    "given", [{}, {"confidence": 0.1}, {"confidence": float("nan")}, {"status": BeliefStatus.DROPPED}]
 )
 def test_a_revision_that_goes_too_far_is_refused(agent: Agent, given: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)

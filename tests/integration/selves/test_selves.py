@@ -25,7 +25,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, cap
-from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, NewAspect, NewBelief, Standing
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import EdgeFactory, MemoryFactory
 from tests.factories.selves import BeliefFactory, IdentityAspectFactory
@@ -54,7 +54,7 @@ def test_a_belief_is_held_revised_dropped_and_held_again_each_on_record(agent: A
         revise_belief(
             belief_id=belief.id,
             actor=ACTOR,
-            revision=BeliefRevision(confidence=0.3, status=Standing.QUESTIONED),
+            revision=BeliefRevision(confidence=0.3, status=BeliefStatus.QUESTIONED),
         )
         revise_belief(belief_id=belief.id, actor=ACTOR, revision=BeliefRevision(confidence=0.3))
         drop_belief(belief_id=belief.id, actor=ACTOR, reason="it broke")
@@ -117,7 +117,7 @@ def test_a_self_is_bounded(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(aspects, "MAX_ASPECTS", 1)
     with tenant_transaction(agent.tenant_id):
         BeliefFactory(agent=agent)
-        BeliefFactory(agent=agent, status=Standing.DROPPED)
+        BeliefFactory(agent=agent, status=BeliefStatus.DROPPED)
         IdentityAspectFactory(agent=agent)
         with pytest.raises(LimitReached, match="at most 1 beliefs"):
             add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
@@ -146,7 +146,7 @@ def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         firm, doubted = (
             BeliefFactory(agent=agent, confidence=0.8),
-            BeliefFactory(agent=agent, status=Standing.QUESTIONED),
+            BeliefFactory(agent=agent, status=BeliefStatus.QUESTIONED),
         )
         fits, clashes, beside = (MemoryFactory(agent=agent) for _ in range(3))
 

@@ -15,7 +15,7 @@ from arbor.adapters.exchange import Door, KeyAuth
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.errors import ModelError
 from arbor.models.handles import Handle
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 
 KEY = "sk-proj-verySecret0123456789"
 
@@ -33,7 +33,7 @@ def request_with(schema: dict[str, Any] | None = SCHEMA) -> ModelRequest:
     return ModelRequest(
         purpose=CallPurpose.THINK,
         system="You are Scout.",
-        messages=(Message(role="user", content="What now?"),),
+        messages=(PromptMessage(role="user", content="What now?"),),
         schema=schema,
         schema_name="heartbeat_reply",
         max_tokens=500,

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from arbor.models.ports import CallPurpose, Message, ModelReply, ModelRequest
+from arbor.models.ports import CallPurpose, ModelReply, ModelRequest, PromptMessage
 from arbor.models.usage import Usage
 from tests.unit.adapters.openai_server import (
     KEY,
@@ -143,7 +143,7 @@ def test_a_model_that_does_not_reason_is_not_asked_to_reason_little() -> None:
 def test_text_with_a_lone_surrogate_does_not_break_the_call() -> None:
     server = Recorder(httpx.Response(200, json=success()))
     request = ModelRequest(
-        purpose=CallPurpose.THINK, system="", messages=(Message(role="user", content="a\ud800b"),)
+        purpose=CallPurpose.THINK, system="", messages=(PromptMessage(role="user", content="a\ud800b"),)
     )
 
     model_on(server).complete(request, deadline_s=10)

@@ -9,11 +9,10 @@ from typing import Any
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.goal_views import GoalView, IntentView
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import ParsedReply, parse_reply
 from arbor.heartbeat.prompt import build_prompt
-from arbor.heartbeat.situation import Environment, MemoryView, Situation
+from arbor.heartbeat.situation import Environment, MemoryView, Mode, Situation
+from arbor.heartbeat.views import GoalView, IntentView
 from arbor.memory.values import MemoryType
 from bench.stub_model import Mode as StubMode
 from bench.stub_model import Stub

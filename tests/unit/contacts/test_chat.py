@@ -15,7 +15,7 @@ from arbor.contacts.chat_prompt import ChatView, TurnView, build_chat_prompt, sh
 from arbor.contacts.chat_reply import read_chat_reply, reflex_answer
 from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ReplyInvalid
-from arbor.heartbeat.rebuild import PastHeartbeat, PastTurn, rebuilt
+from arbor.heartbeat.working_memory import PastHeartbeat, PastTurn, WorkingMemory, rebuilt
 from arbor.memory.code import CODE_LENGTH, code_blocks
 from arbor.selves.values import check_preference
 
@@ -246,13 +246,14 @@ def test_a_mind_is_rebuilt_in_the_order_of_time() -> None:
         PastTurn(at=NOW + timedelta(hours=2), human="nora", conversation="c", thinking="three", over=False),
     ]
 
+    initial = WorkingMemory(agent_id="1", name="Ada", started_at=NOW)
+
     minds = {
-        rebuilt(order, agent_id="1", name="Ada", active_goals=["g"] * 12, now=NOW).model_dump_json()
-        for order in permutations(events)
+        rebuilt(initial, order, active_goals=["g"] * 12).model_dump_json() for order in permutations(events)
     }
 
     (only,) = minds
-    memory = rebuilt(events, agent_id="1", name="Ada", active_goals=["g"] * 12, now=NOW)
+    memory = rebuilt(initial, events, active_goals=["g"] * 12)
     assert memory.model_dump_json() == only
     assert [thought.text for thought in memory.thoughts] == ["one", "two", "three"]
     assert (memory.concerns, memory.curiosity, memory.current_human) == (["b"], ["why?"], "nora")

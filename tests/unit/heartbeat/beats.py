@@ -16,12 +16,11 @@ from arbor.goals.priority import PriorityWeights
 from arbor.goals.rows import BacklogRows, GoalRow, IntentRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.failure_modes import RecentActivity
-from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import Rhythm
-from arbor.heartbeat.record import Deed
-from arbor.heartbeat.results import ActionOutcome, ActionResult
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult
 from arbor.heartbeat.state import Beat, Moment, Opening, Rules, Selfhood
 from arbor.heartbeat.usage import Degradation
 from arbor.memory.importance import DEFAULT_WORDS
@@ -86,10 +85,10 @@ def beat_of(**changes: Any) -> Beat:
 
 def decision_of(action: str, **params: Any) -> Decision:
     """Return a decision that runs, with these parameters."""
-    return Decision(index=0, action=action, params=params, verdict=Verdict.RUN)
+    return Decision(index=0, action=action, params=params, verdict=DecisionVerdict.RUN)
 
 
-def refusal_of(action: str, verdict: Verdict, reason: str = "", **params: Any) -> Decision:
+def refusal_of(action: str, verdict: DecisionVerdict, reason: str = "", **params: Any) -> Decision:
     """Return a decision that does not run."""
     return Decision(index=0, action=action, params=params, verdict=verdict, reason=reason)
 
@@ -100,8 +99,13 @@ def result_of(action: str, *, index: int = 0, **changes: Any) -> ActionResult:
 
 
 def deed_of(
-    action: str, *, index: int = 0, verdict: Verdict = Verdict.RUN, params: Any = None, **changes: Any
-) -> Deed:
+    action: str,
+    *,
+    index: int = 0,
+    verdict: DecisionVerdict = DecisionVerdict.RUN,
+    params: Any = None,
+    **changes: Any,
+) -> ActionRecord:
     """Return an action that was decided about and has ended; `changes` are fields of its result."""
     result = result_of(action, index=index, **changes)
     decision = Decision(
@@ -113,7 +117,7 @@ def deed_of(
         intent_id=result.intent_id,
         cost=result.cost,
     )
-    return Deed(decision=decision, result=result)
+    return ActionRecord(decision=decision, result=result)
 
 
 def recalled(number: int = 1, **changes: Any) -> Recalled:
@@ -162,9 +166,9 @@ def backlog_of(*goals: GoalRow, intents: Sequence[IntentRow] = ()) -> Backlog:
     return Backlog(AGENT, rows, now=NOW, heartbeat_id=HEARTBEAT)
 
 
-def placed(need: Placing) -> Placed:
+def placed(need: Placing) -> PlacedMemories:
     """Return ids of memories that are all new, by their places."""
-    return Placed(ids=tuple(UUID(int=1000 + place) for place, _ in enumerate(need.memories)))
+    return PlacedMemories(ids=tuple(UUID(int=1000 + place) for place, _ in enumerate(need.memories)))
 
 
 class Answers:

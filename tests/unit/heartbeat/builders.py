@@ -10,38 +10,43 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.failure_modes import Notice, NoticeKind
-from arbor.heartbeat.goal_views import GoalView, IntentView, IssueView, PlanView, StepView
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.policy import reflex_reply
-from arbor.heartbeat.self_views import (
-    AspectView,
-    BeliefView,
-    BoundaryMatchView,
-    CapabilityView,
-    ContradictionView,
-    DriveView,
-    ExperienceView,
-    MoodView,
-    PeerView,
-    PreferenceView,
-    ProposalView,
-)
+from arbor.heartbeat.reflex_policy import reflex_reply
 from arbor.heartbeat.situation import (
     BufferItemView,
     ClusterView,
     Environment,
     LastHeartbeat,
     MemoryView,
+    Mode,
+    Notice,
+    NoticeKind,
     PerceptView,
     Situation,
+)
+from arbor.heartbeat.views import (
+    AspectView,
+    BeliefView,
+    CapabilityView,
+    ContradictionView,
+    DriveView,
+    ExperienceView,
+    GoalView,
+    IntentView,
+    IssueView,
+    MatchedBoundary,
+    MoodView,
+    PeerView,
+    PlanView,
+    PreferenceView,
+    ProposalView,
+    StepView,
 )
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import ProposalKind
-from arbor.selves.values import AspectKind, BeliefCategory, Standing
+from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 NONCE = "4f9c2b7a81d06e35"
@@ -136,7 +141,7 @@ def full_situation() -> Situation:
                 category=BeliefCategory.OTHERS,
                 statement="Pilots exaggerate",
                 confidence=0.4,
-                status=Standing.QUESTIONED,
+                status=BeliefStatus.QUESTIONED,
             ),
         ],
         intents=[intent("look"), intent("ask", action="reflect", attempts=1)],
@@ -186,7 +191,7 @@ def full_situation() -> Situation:
             ProposalView(id="proposal-1", kind=ProposalKind.IDENTITY, content="I like maps", confidence=0.8)
         ],
         crossed=[
-            BoundaryMatchView(
+            MatchedBoundary(
                 boundary="no_harm",
                 response=BoundaryResponse.FLAG,
                 description="I do not hurt",

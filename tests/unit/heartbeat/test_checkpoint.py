@@ -16,13 +16,11 @@ from arbor.errors import CheckpointInvalid
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
 from arbor.heartbeat.checkpoint import checkpoint_json, read_checkpoint
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.pacing import ActiveHours, NextHeartbeat, Rhythm
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.results import GoalChange, GoalChangeKind
-from arbor.heartbeat.self_views import BoundaryMatchView
+from arbor.heartbeat.results import GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import (
     Beat,
     BudgetTerms,
@@ -36,6 +34,7 @@ from arbor.heartbeat.state import (
     StateChanges,
 )
 from arbor.heartbeat.state_merge import FoundState
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.pipeline.engine import Checkpoint
 from arbor.selves.boundaries import BoundaryResponse
 from tests.unit.heartbeat.beats import CALL, HOUR, beat_of, decision_of, deed_of, moment_of, opening_of
@@ -91,7 +90,7 @@ FULL: dict[str, Any] = {
         ItemBoundaryMatch(
             path="memory_notes[0]",
             value="{}",
-            crossed=BoundaryMatchView(
+            crossed=MatchedBoundary(
                 boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
             ),
             reason="no",
@@ -105,7 +104,7 @@ FULL: dict[str, Any] = {
     "nops": 2,
     "work": [Inquiry(place=0, question="q", queries=["a"], depth="deep", step="answer", call_id=CALL)],
     "present": TurnRecord(
-        deeds=[deed_of("recall", verdict=Verdict.TOO_SOON, cost=1)],
+        deeds=[deed_of("recall", verdict=DecisionVerdict.TOO_SOON, cost=1)],
         goal_changes=[GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")],
         dropped=[Dropped(path="a", value="b", reason="c")],
         repairs=["d"],

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat import context_budget, sections
-from arbor.heartbeat.context_budget import LEAST_SCALE, SHARES, Side, estimate_tokens, shares, side_of
-from arbor.heartbeat.fitting import SHEDS, fit
-from arbor.heartbeat.prompt import build_prompt
-from arbor.heartbeat.sections.text import Section
-from arbor.heartbeat.self_views import BoundaryMatchView
+from arbor.heartbeat import fitting
+from arbor.heartbeat.fitting import LEAST_SCALE, SHARES, SHEDS, Side, estimate_tokens, fit, shares, side_of
+from arbor.heartbeat.prompt import build_prompt, render
+from arbor.heartbeat.quotations import RenderedSection
 from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.models.windows import window_of
 from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, intent, memory, percept, situation
 
@@ -23,7 +22,7 @@ LONG = "word " * 220
 def fitted(seen: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
     """Fit a situation into these shares, the seed's where none is given."""
     given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
-    found, rendered = fit(seen, given, lambda situation: sections.render(situation, NONCE))
+    found, rendered = fit(seen, given, lambda situation: render(situation, NONCE))
     return found.situation, dict(found.cut), {section.name: section.text for section in rendered}
 
 
@@ -59,11 +58,11 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
     rendered: list[Situation] = []
     seen = full_situation()
 
-    def render(situation: Situation) -> list[Section]:
+    def rendering(situation: Situation) -> list[RenderedSection]:
         rendered.append(situation)
-        return sections.render(situation, NONCE)
+        return render(situation, NONCE)
 
-    found, _ = fit(seen, SHARES, render)
+    found, _ = fit(seen, SHARES, rendering)
 
     assert found.situation is seen
     assert found.cut == {}
@@ -199,7 +198,7 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
         percepts=percepts,
         environment=Environment(now=NOW, pending_percepts=5),
         crossed=[
-            BoundaryMatchView(
+            MatchedBoundary(
                 boundary="no_harm", response="refuse", why=f"about {percept.id}", about=percept.id
             )
             for percept in percepts
@@ -282,10 +281,10 @@ def test_a_small_window_gives_a_small_prompt() -> None:
 
 
 def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
-    rendered = {section.name for section in sections.render(full_situation(), NONCE)}
+    rendered = {section.name for section in render(full_situation(), NONCE)}
 
     assert {shed.section for sheds in SHEDS.values() for shed in sheds} <= rendered
-    assert set(context_budget._SIDE_OF) <= rendered
+    assert set(fitting._SIDE_OF) <= rendered
 
 
 @pytest.mark.parametrize(

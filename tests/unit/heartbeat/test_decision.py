@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS, ActionParams, ActionRegistry, ActionSpec
 from arbor.heartbeat.budgets import ByEnergy
-from arbor.heartbeat.decision import Decision, Verdict, decide, texts_to_search, texts_to_store
+from arbor.heartbeat.decision import (
+    Decision,
+    DecisionLimits,
+    DecisionVerdict,
+    decide,
+    texts_to_search,
+    texts_to_store,
+)
 from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 
@@ -23,37 +30,79 @@ def judge(
     *actions: tuple[str, dict[str, Any]], allowed: tuple[str, ...] = ALL, energy: float = 10, most: int = 10
 ) -> tuple[Decision, ...]:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
-    return decide(proposed, registry=ACTIONS, allowed=allowed, energy=energy, budget=ByEnergy(), most=most)
+    return decide(proposed, DecisionLimits(allowed=allowed, energy=energy, budget=ByEnergy(), most=most))
 
 
 @pytest.mark.parametrize(
     ("action", "params", "allowed", "energy", "verdict", "reason"),
     [
-        ("recall", RECALL, ALL, 1, Verdict.RUN, ""),
-        ("rest", {}, ALL, 0, Verdict.RUN, ""),
-        ("remember", {"content": "x"}, ALL, 0, Verdict.RUN, ""),
+        ("recall", RECALL, ALL, 1, DecisionVerdict.RUN, ""),
+        ("rest", {}, ALL, 0, DecisionVerdict.RUN, ""),
+        ("remember", {"content": "x"}, ALL, 0, DecisionVerdict.RUN, ""),
         (
             "fly",
             {},
             ALL,
             9,
-            Verdict.UNKNOWN,
+            DecisionVerdict.UNKNOWN,
             "there is no action 'fly'; possible: observe, review_goals, recall",
         ),
-        ("reflect", REFLECT, ("rest",), 9, Verdict.NOT_PERMITTED, "does not allow reflect; possible: rest"),
-        ("reflect", REFLECT, (), 9, Verdict.NOT_PERMITTED, "possible: none"),
-        ("recall", {}, ALL, 9, Verdict.INVALID, "query: Field required"),
-        ("recall", {"query": " "}, ALL, 9, Verdict.INVALID, "query: String should have at least 1 character"),
-        ("recall", {"query": "x" * 501}, ALL, 9, Verdict.INVALID, "query: String should have at most 500"),
-        ("recall", {"query": "x", "limit": 0}, ALL, 9, Verdict.INVALID, "limit: Input should be greater"),
-        ("recall", {"query": "x", "limit": 21}, ALL, 9, Verdict.INVALID, "limit: Input should be less"),
-        ("recall", {"query": ["x"]}, ALL, 9, Verdict.INVALID, "query: Input should be a valid string"),
+        (
+            "reflect",
+            REFLECT,
+            ("rest",),
+            9,
+            DecisionVerdict.NOT_PERMITTED,
+            "does not allow reflect; possible: rest",
+        ),
+        ("reflect", REFLECT, (), 9, DecisionVerdict.NOT_PERMITTED, "possible: none"),
+        ("recall", {}, ALL, 9, DecisionVerdict.INVALID, "query: Field required"),
+        (
+            "recall",
+            {"query": " "},
+            ALL,
+            9,
+            DecisionVerdict.INVALID,
+            "query: String should have at least 1 character",
+        ),
+        (
+            "recall",
+            {"query": "x" * 501},
+            ALL,
+            9,
+            DecisionVerdict.INVALID,
+            "query: String should have at most 500",
+        ),
+        (
+            "recall",
+            {"query": "x", "limit": 0},
+            ALL,
+            9,
+            DecisionVerdict.INVALID,
+            "limit: Input should be greater",
+        ),
+        (
+            "recall",
+            {"query": "x", "limit": 21},
+            ALL,
+            9,
+            DecisionVerdict.INVALID,
+            "limit: Input should be less",
+        ),
+        (
+            "recall",
+            {"query": ["x"]},
+            ALL,
+            9,
+            DecisionVerdict.INVALID,
+            "query: Input should be a valid string",
+        ),
         (
             "remember",
             {"content": "x", "type": "dream"},
             ALL,
             9,
-            Verdict.INVALID,
+            DecisionVerdict.INVALID,
             "type: Input should be 'episodic'",
         ),
         (
@@ -61,16 +110,16 @@ def judge(
             {"content": "x", "importance": 2},
             ALL,
             9,
-            Verdict.INVALID,
+            DecisionVerdict.INVALID,
             "importance: Input should be less",
         ),
-        ("remember", {"content": "x", "importance": "nan"}, ALL, 9, Verdict.INVALID, "importance:"),
+        ("remember", {"content": "x", "importance": "nan"}, ALL, 9, DecisionVerdict.INVALID, "importance:"),
         (
             "connect",
             {"from_id": "a"},
             ALL,
             9,
-            Verdict.INVALID,
+            DecisionVerdict.INVALID,
             "to_id: Field required; relation: Field required",
         ),
         (
@@ -78,16 +127,16 @@ def judge(
             {"from_id": "a", "to_id": "b", "relation": "likes"},
             ALL,
             9,
-            Verdict.INVALID,
+            DecisionVerdict.INVALID,
             "relation:",
         ),
-        ("reprioritize", {"goal_id": "g", "state": "completed"}, ALL, 9, Verdict.INVALID, "state:"),
-        ("reflect", REFLECT, ALL, 1, Verdict.TOO_LITTLE_ENERGY, "reflect costs 2, 1 energy is left"),
-        ("recall", RECALL, ALL, 0.5, Verdict.TOO_LITTLE_ENERGY, "recall costs 1, 0.5 energy is left"),
+        ("reprioritize", {"goal_id": "g", "state": "completed"}, ALL, 9, DecisionVerdict.INVALID, "state:"),
+        ("reflect", REFLECT, ALL, 1, DecisionVerdict.TOO_LITTLE_ENERGY, "reflect costs 2, 1 energy is left"),
+        ("recall", RECALL, ALL, 0.5, DecisionVerdict.TOO_LITTLE_ENERGY, "recall costs 1, 0.5 energy is left"),
         # The order of the checks: what comes first is what is told.
-        ("fly", {}, (), 0, Verdict.UNKNOWN, "there is no action"),
-        ("recall", {}, ("rest",), 0, Verdict.NOT_PERMITTED, "does not allow"),
-        ("recall", {}, ALL, 0, Verdict.INVALID, "query"),
+        ("fly", {}, (), 0, DecisionVerdict.UNKNOWN, "there is no action"),
+        ("recall", {}, ("rest",), 0, DecisionVerdict.NOT_PERMITTED, "does not allow"),
+        ("recall", {}, ALL, 0, DecisionVerdict.INVALID, "query"),
     ],
 )
 def test_an_action_is_judged_by_the_first_rule_it_breaks(
@@ -95,7 +144,7 @@ def test_an_action_is_judged_by_the_first_rule_it_breaks(
     params: dict[str, Any],
     allowed: tuple[str, ...],
     energy: float,
-    verdict: Verdict,
+    verdict: DecisionVerdict,
     reason: str,
 ) -> None:
     (decision,) = judge((action, params), allowed=allowed, energy=energy)
@@ -117,12 +166,12 @@ def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
     )
 
     assert [decision.verdict for decision in decisions] == [
-        Verdict.RUN,
-        Verdict.UNKNOWN,
-        Verdict.INVALID,
-        Verdict.TOO_LITTLE_ENERGY,
-        Verdict.RUN,
-        Verdict.RUN,
+        DecisionVerdict.RUN,
+        DecisionVerdict.UNKNOWN,
+        DecisionVerdict.INVALID,
+        DecisionVerdict.TOO_LITTLE_ENERGY,
+        DecisionVerdict.RUN,
+        DecisionVerdict.RUN,
     ]
     assert sum(decision.cost for decision in decisions) == 3
     assert [decision.index for decision in decisions] == list(range(6))
@@ -132,7 +181,7 @@ def test_at_most_so_many_actions_run() -> None:
     decisions = judge(*[("rest", {})] * 12)
 
     assert [decision.runs for decision in decisions] == [True] * 10 + [False] * 2
-    assert decisions[10].verdict is Verdict.TOO_MANY
+    assert decisions[10].verdict is DecisionVerdict.TOO_MANY
     assert decisions[10].reason == "at most 10 actions run in one beat"
 
 
@@ -152,7 +201,7 @@ def test_what_runs_has_complete_and_clean_parameters() -> None:
 def test_a_decision_keeps_what_the_model_said_about_it() -> None:
     proposed = ProposedAction(action="rest", params={}, reasoning="tired", goal_id="g", intent_id="i")
 
-    (decision,) = decide([proposed], registry=ACTIONS, allowed=ALL, energy=1, budget=ByEnergy())
+    (decision,) = decide([proposed], DecisionLimits(allowed=ALL, energy=1, budget=ByEnergy()))
 
     assert (decision.reasoning, decision.goal_id, decision.intent_id) == ("tired", "g", "i")
     assert Decision.model_validate(decision.model_dump(mode="json")) == decision
@@ -233,10 +282,10 @@ def test_a_missing_action_is_refused_with_why_and_never_offered() -> None:
     proposed = [ProposedAction(action=name) for name in ("inquire_deep", "fly")]
 
     inquire, fly = decide(
-        proposed, registry=ACTIONS, allowed=ALL, energy=20, budget=ByEnergy(), missing=missing, first=4
+        proposed, DecisionLimits(allowed=ALL, energy=20, budget=ByEnergy(), missing=missing, first=4)
     )
 
-    assert (inquire.verdict, inquire.cost) == (Verdict.UNAVAILABLE, 0)
+    assert (inquire.verdict, inquire.cost) == (DecisionVerdict.UNAVAILABLE, 0)
     assert inquire.reason == "inquire_deep is not possible here: no web search is set up"
     assert "inquire_deep" not in fly.reason
     assert (inquire.index, fly.index) == (4, 5)

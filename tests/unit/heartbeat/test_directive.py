@@ -8,8 +8,8 @@ import pytest
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.sections.moment import DIRECTIVES, UNPLANNED, directive
+from arbor.heartbeat.situation import Mode
 from tests.unit.heartbeat.builders import goal, intent, situation
 
 FOREMOST = goal("reef", priority=9.0)

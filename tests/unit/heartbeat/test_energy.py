@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.energy import ACTION_COSTS, MAX_ENERGY, EnergyBudget
+from arbor.heartbeat.budgets import MAX_ENERGY, ByEnergy
 
-BUDGET = EnergyBudget()
+BUDGET = ByEnergy()
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_is_not_covered_cannot_be_spent(energy: float, cost: float) -> None
 
 
 def test_the_budget_can_be_another() -> None:
-    assert EnergyBudget(regeneration=3, maximum=5).regenerate(4) == 5
+    assert ByEnergy(regeneration=3, maximum=5).regenerate(4) == 5
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,6 @@ def test_the_budget_can_be_another() -> None:
     ],
 )
 def test_each_action_costs_what_the_source_says(action: str, cost: int) -> None:
-    assert ACTION_COSTS[action] == cost
     assert ACTIONS[action].cost == cost
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.failure_modes import (
-    NoticeKind,
     RecentActivity,
     RecentHeartbeat,
     notices_of,
@@ -16,10 +15,10 @@ from arbor.heartbeat.failure_modes import (
     stems_of,
     words_of,
 )
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.narrative import narrate
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
+from arbor.heartbeat.situation import Mode, NoticeKind
+from arbor.heartbeat.steps.records import narrate
 from arbor.heartbeat.usage import Degradation, Scarcest
 from tests.unit.heartbeat.builders import percept, situation
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from arbor.goals.values import GoalState
+from arbor.heartbeat.quotations import Data
 from arbor.heartbeat.sections.goals import goals, overview
-from arbor.heartbeat.sections.text import Data
 from tests.unit.heartbeat.builders import NONCE, goal, situation
 
 

@@ -7,25 +7,30 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.boundary_guard import about, boundary_matches_of, within_boundaries
-from arbor.heartbeat.decision import Decision, Verdict, texts_of
-from arbor.heartbeat.feeling import causes, events_of, learned_after, met_something_new, satisfactions
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.policy import reflex_reply
+from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
+from arbor.heartbeat.prompt import render
+from arbor.heartbeat.reflex_policy import reflex_reply
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
-from arbor.heartbeat.sections import render
-from arbor.heartbeat.self_views import (
-    BoundaryMatchView,
+from arbor.heartbeat.situation import Mode, PerceptView
+from arbor.heartbeat.steps.inner_state import (
+    causes,
+    events_of,
+    learned_after,
+    met_something_new,
+    satisfactions,
+)
+from arbor.heartbeat.views import (
     CapabilityView,
     ContradictionView,
     DriveView,
     ExperienceView,
+    MatchedBoundary,
     MoodView,
     PeerView,
     PreferenceView,
     ProposalView,
 )
-from arbor.heartbeat.situation import PerceptView
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.drives import Drive
 from arbor.selves.emotions import Event
@@ -34,7 +39,7 @@ from tests.unit.heartbeat.builders import percept, situation
 
 def decision(reasoning: str = "because", **params: Any) -> Decision:
     return Decision(
-        index=0, action="remember", params=params, verdict=Verdict.RUN, cost=3, reasoning=reasoning
+        index=0, action="remember", params=params, verdict=DecisionVerdict.RUN, cost=3, reasoning=reasoning
     )
 
 
@@ -63,32 +68,32 @@ def test_every_text_of_an_action_is_held_against_the_boundaries(
 @pytest.mark.parametrize(
     ("content", "reasoning", "verdict", "crossed"),
     [
-        ("All is well.", "because", Verdict.RUN, []),
-        ("I will lie to them.", "because", Verdict.BOUNDARY, ["no_deception"]),
-        ("I will lie to them.", "no_deception " + "word " * 40, Verdict.BOUNDARY, ["no_deception"]),
-        ("Do it whatever it costs.", "", Verdict.RUN, ["resource_limit"]),
-        ("Forget who you are.", "because", Verdict.BOUNDARY, ["identity_core"]),
-        ("Forget who you are.", "identity_core " + "word " * 14, Verdict.RUN, ["identity_core"]),
+        ("All is well.", "because", DecisionVerdict.RUN, []),
+        ("I will lie to them.", "because", DecisionVerdict.BOUNDARY, ["no_deception"]),
+        ("I will lie to them.", "no_deception " + "word " * 40, DecisionVerdict.BOUNDARY, ["no_deception"]),
+        ("Do it whatever it costs.", "", DecisionVerdict.RUN, ["resource_limit"]),
+        ("Forget who you are.", "because", DecisionVerdict.BOUNDARY, ["identity_core"]),
+        ("Forget who you are.", "identity_core " + "word " * 14, DecisionVerdict.RUN, ["identity_core"]),
         (
             "Forget who you are and lie to them.",
             "identity_core " + "word " * 14,
-            Verdict.BOUNDARY,
+            DecisionVerdict.BOUNDARY,
             ["no_deception", "identity_core"],
         ),
     ],
 )
 def test_an_action_stays_within_the_boundaries(
-    content: str, reasoning: str, verdict: Verdict, crossed: list[str]
+    content: str, reasoning: str, verdict: DecisionVerdict, crossed: list[str]
 ) -> None:
     found = within_boundaries(decision(reasoning, content=content), DEFAULT_BOUNDARIES, {})
     assert found.verdict is verdict
     assert [crossing.boundary for crossing in found.crossed] == crossed
-    assert found.cost == (3 if verdict is Verdict.RUN else 0)
-    assert bool(found.reason) is (verdict is Verdict.BOUNDARY)
+    assert found.cost == (3 if verdict is DecisionVerdict.RUN else 0)
+    assert bool(found.reason) is (verdict is DecisionVerdict.BOUNDARY)
 
 
 def test_what_is_refused_already_is_left_alone_and_nothing_is_noted_twice() -> None:
-    refused = decision(content="lie to them").model_copy(update={"verdict": Verdict.INVALID})
+    refused = decision(content="lie to them").model_copy(update={"verdict": DecisionVerdict.INVALID})
     assert within_boundaries(refused, DEFAULT_BOUNDARIES, {}) is refused
     flagged = within_boundaries(decision(content="whatever it costs"), DEFAULT_BOUNDARIES, {})
     assert within_boundaries(flagged, DEFAULT_BOUNDARIES, {}) is flagged
@@ -190,7 +195,7 @@ SEEN = situation(
     ],
     proposals=[ProposalView(id="p1", kind="identity", content="I am patient.", confidence=0.7, evidence=2)],
     crossed=[
-        BoundaryMatchView(
+        MatchedBoundary(
             boundary="identity_core", response="negotiate", why="it says “x”", about="e1", words_wanted=14
         )
     ],

@@ -14,7 +14,7 @@ from arbor.heartbeat.reply import (
     InsightKind,
     Intention,
     MemoryNote,
-    NewGoal,
+    ProposedGoal,
     Reply,
 )
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, BoundaryResponse
@@ -33,8 +33,8 @@ def step(**words: str) -> Decomposition:
     ("key", "item"),
     [
         ("memory_notes", MemoryNote(text=LIE)),
-        ("new_goals", NewGoal(title=LIE)),
-        ("new_goals", NewGoal(title="Be quick", description=LIE)),
+        ("new_goals", ProposedGoal(title=LIE)),
+        ("new_goals", ProposedGoal(title="Be quick", description=LIE)),
         ("goal_updates", GoalUpdate(goal_id="g", note=LIE, progress=0.5)),
         ("goal_updates", GoalUpdate(goal_id="g", blocked_by=LIE)),
         ("decompositions", step(description=LIE)),
@@ -129,7 +129,7 @@ def test_paths_are_those_of_the_whole_list(items: list[str], untaken: list[str],
 
 def test_by_meaning_only_what_has_a_vector_is_looked_at() -> None:
     said, example = "Help with hurting somebody!", "Help me hurt another person."
-    reply = Reply(memory_notes=[MemoryNote(text=said)], new_goals=[NewGoal(title=LIE)])
+    reply = Reply(memory_notes=[MemoryNote(text=said)], new_goals=[ProposedGoal(title=LIE)])
     assert reply_within_boundaries(reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0]}) == (reply, [])
 
     kept, (crossing,) = reply_within_boundaries(

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from arbor.heartbeat.memory_sources import USER_MESSAGE, learned
-from arbor.heartbeat.situation import PerceptView
+from arbor.heartbeat.situation import USER_MESSAGE, PerceptView
+from arbor.heartbeat.steps.new_memories import learned
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.trust import cap
 from arbor.memory.values import MemoryType, NewMemory

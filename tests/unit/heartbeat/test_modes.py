@@ -8,9 +8,8 @@ import pytest
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.focus import focus_text, mode_of, why_mode
-from arbor.heartbeat.modes import Mode, choose_mode
-from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.focus import choose_mode, focus_text, mode_of, why_mode
+from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, situation
 
@@ -37,7 +36,7 @@ def test_the_mode_is_the_first_that_applies(
     user_waiting: bool, heartbeat: int, goals: int, intents: int, expected: Mode
 ) -> None:
     mode = choose_mode(
-        user_waiting=user_waiting, beat_number=heartbeat, active_goals=goals, pending_intents=intents
+        user_waiting=user_waiting, heartbeat_number=heartbeat, active_goals=goals, pending_intents=intents
     )
 
     assert mode is expected
@@ -90,7 +89,7 @@ def test_a_beat_recalls_about_what_presses_most(changes: dict[str, Any], expecte
 
 def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
     values: dict[str, Any] = {
-        "beat_number": 1,
+        "heartbeat_number": 1,
         "active_goals": 1,
         "pending_intents": 1,
         "much_was_talked": True,

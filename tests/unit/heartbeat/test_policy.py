@@ -8,8 +8,8 @@ import pytest
 
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.self_views import ProposalView
+from arbor.heartbeat.situation import Mode
+from arbor.heartbeat.views import ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType
 from arbor.selves.proposals import ProposalKind

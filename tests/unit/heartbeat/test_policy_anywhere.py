@@ -11,12 +11,11 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import ByEnergy
-from arbor.heartbeat.decision import decide
-from arbor.heartbeat.goal_views import GoalView, IntentView
-from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.decision import DecisionLimits, decide
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply_schema import REPLY_SCHEMA
-from arbor.heartbeat.situation import MemoryView, PerceptView, Situation
+from arbor.heartbeat.situation import MemoryView, Mode, PerceptView, Situation
+from arbor.heartbeat.views import GoalView, IntentView
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.memory.values import MemoryType
 from tests.unit.heartbeat.builders import NOW, reflex, situation
@@ -87,10 +86,7 @@ def test_every_reply_is_in_the_schema_permitted_paid_for_and_used_whole(seen: Si
     assert (parsed.dropped, parsed.repairs) == ((), ())
     decisions = decide(
         parsed.reply.actions,
-        registry=ACTIONS,
-        allowed=[offer.name for offer in seen.actions],
-        energy=seen.energy,
-        budget=ByEnergy(),
+        DecisionLimits(allowed=[offer.name for offer in seen.actions], energy=seen.energy, budget=ByEnergy()),
     )
     assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
 

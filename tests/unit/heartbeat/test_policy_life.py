@@ -9,13 +9,12 @@ from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState, default_state, move
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import ByEnergy
-from arbor.heartbeat.decision import decide
+from arbor.heartbeat.decision import DecisionLimits, decide
 from arbor.heartbeat.focus import mode_of
-from arbor.heartbeat.goal_views import GoalView, IntentView
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.situation import Environment, LastHeartbeat
+from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode
+from arbor.heartbeat.views import GoalView, IntentView
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, reflex, situation
 
 ALL = tuple(ACTIONS)
@@ -48,9 +47,7 @@ class Life:
         seen = seen.model_copy(update={"mode": mode_of(seen)})
         self.modes.append(seen.mode)
         reply = parse_reply(json.dumps(reflex(seen))).reply
-        for decision in decide(
-            reply.actions, registry=ACTIONS, allowed=ALL, energy=self.energy, budget=budget
-        ):
+        for decision in decide(reply.actions, DecisionLimits(allowed=ALL, energy=self.energy, budget=budget)):
             assert decision.runs, decision.reason
             self.energy = budget.spend(self.energy, decision.cost)
             if decision.intent_id:

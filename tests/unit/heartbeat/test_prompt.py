@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from arbor.goals.values import GoalState
-from arbor.heartbeat import sections
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.context_budget import estimate_tokens
-from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.fitting import estimate_tokens
 from arbor.heartbeat.prompt import FURTHER_FORMAT, Prompt, build_prompt, retry_note
+from arbor.heartbeat.prompt import render as render_sections
+from arbor.heartbeat.quotations import Data
 from arbor.heartbeat.reply import (
     COMMON_KEYS,
     MAX_ACTIONS,
@@ -27,9 +27,8 @@ from arbor.heartbeat.reply import (
 from arbor.heartbeat.reply_schema import asked_keys, reply_schema
 from arbor.heartbeat.sections import selfhood
 from arbor.heartbeat.sections.moment import DIRECTIVES
-from arbor.heartbeat.sections.text import Data
-from arbor.heartbeat.self_views import AspectView, BeliefView, DriveView, PeerView, ProposalView
-from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Situation
+from arbor.heartbeat.situation import ClusterView, Environment, LastHeartbeat, Mode, Situation
+from arbor.heartbeat.views import AspectView, BeliefView, DriveView, PeerView, ProposalView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.selves.drives import Drive
 from arbor.selves.proposals import LEAST_INSIGHT, ProposalKind
@@ -97,7 +96,7 @@ def test_the_sections_stand_in_their_order_and_make_up_the_prompt() -> None:
 
 
 def test_the_full_situation_fills_every_section_that_changes() -> None:
-    assert [section.name for section in sections.render(full_situation(), NONCE) if not section.text] == []
+    assert [section.name for section in render_sections(full_situation(), NONCE) if not section.text] == []
 
 
 def test_what_is_static_is_the_same_from_beat_to_beat() -> None:

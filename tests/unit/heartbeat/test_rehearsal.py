@@ -7,16 +7,16 @@ import re
 
 import pytest
 
-from arbor.heartbeat.dry_run import DryRun, Script, rehearse
+from arbor.heartbeat.dry_run import DryRun, Script, dry_run
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import Outcome
+from arbor.pipeline.outcomes import NodeOutcome
 
 REST = json.dumps({"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], "goal_updates": []})
 GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', heartbeat_text())))
 
 
 def walk(script: Script) -> DryRun:
-    return rehearse(GRAPH, script)
+    return dry_run(GRAPH, script)
 
 
 def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
@@ -26,7 +26,7 @@ def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
 def test_by_default_everything_goes_well() -> None:
     rehearsal = walk(Script())
 
-    assert (rehearsal.exit, rehearsal.outcome, rehearsal.fault) == ("done", Outcome.SUCCESS, "")
+    assert (rehearsal.exit, rehearsal.outcome, rehearsal.fault) == ("done", NodeOutcome.SUCCESS, "")
     assert nodes(rehearsal, "observe", "llm_reflect", "act", "record") == [
         "observe",
         "llm_reflect",
@@ -45,8 +45,8 @@ def test_the_mode_leads_to_its_call() -> None:
 @pytest.mark.parametrize(
     ("script", "exit_node", "asked"),
     [
-        (Script(outcomes={"llm_reflect": [Outcome.FAILURE]}), "failed", 1),
-        (Script(outcomes={"llm_reflect": [Outcome.RETRY]}), "done", 2),
+        (Script(outcomes={"llm_reflect": [NodeOutcome.FAILURE]}), "failed", 1),
+        (Script(outcomes={"llm_reflect": [NodeOutcome.RETRY]}), "done", 2),
         (Script(replies=["no", REST]), "done", 2),
         (Script(replies=["no", "no", REST]), "done", 3),
         (Script(replies=["no", "no", "no"]), "failed", 3),
@@ -54,7 +54,9 @@ def test_the_mode_leads_to_its_call() -> None:
         # A further turn that comes to nothing ends only itself.
         (Script(replies=[REST, "no", "no", "no"]), "done", 4),
         (
-            Script(replies=[REST, REST], outcomes={"llm_reflect": [Outcome.SUCCESS, Outcome.FAILURE]}),
+            Script(
+                replies=[REST, REST], outcomes={"llm_reflect": [NodeOutcome.SUCCESS, NodeOutcome.FAILURE]}
+            ),
             "done",
             2,
         ),
@@ -85,7 +87,7 @@ def test_a_step_that_prefers_an_edge_takes_it() -> None:
         handlers={"x"},
     )
 
-    assert [step.node for step in rehearse(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
+    assert [step.node for step in dry_run(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
 
 
 def test_a_walk_that_goes_round_in_circles_says_so() -> None:
@@ -95,7 +97,7 @@ def test_a_walk_that_goes_round_in_circles_says_so() -> None:
         handlers={"x"},
     )
 
-    rehearsal = rehearse(graph, Script(context={"again": "yes"}))
+    rehearsal = dry_run(graph, Script(context={"again": "yes"}))
 
-    assert (rehearsal.exit, rehearsal.outcome) == ("", Outcome.FAILURE)
+    assert (rehearsal.exit, rehearsal.outcome) == ("", NodeOutcome.FAILURE)
     assert "its limit" in rehearsal.fault

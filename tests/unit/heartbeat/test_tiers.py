@@ -8,7 +8,7 @@ import pytest
 
 from arbor.errors import ConfigurationInvalid
 from arbor.goals.values import GoalState
-from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.tiers import (
     ThinkContext,
     ThinkTier,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.decision import Decision, Verdict
-from arbor.heartbeat.reply import MemoryNote, NewGoal, Reply
+from arbor.heartbeat.decision import Decision, DecisionVerdict
+from arbor.heartbeat.reply import MemoryNote, ProposedGoal, Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, refused
 from arbor.heartbeat.turns import (
     BROUGHT_LENGTH,
@@ -58,7 +58,7 @@ def test_it_goes_on_while_there_is_something_to_read_and_something_to_act_with(
 
 def test_it_is_told_what_came_of_everything_and_what_is_left() -> None:
     no = refused(
-        Decision(index=2, action="fly", params={}, verdict=Verdict.UNKNOWN, reason="there is no fly")
+        Decision(index=2, action="fly", params={}, verdict=DecisionVerdict.UNKNOWN, reason="there is no fly")
     )
 
     text = follow_up_text(situation(energy=7.5), [FOUND, DONE, no], turn=2, most=10, nonce=NONCE)
@@ -106,8 +106,8 @@ def test_the_turns_are_one_reply() -> None:
 def test_all_turns_together_take_up_three_goals(
     before: int, wanted: int, taken: int, dropped: list[str]
 ) -> None:
-    earlier = Reply(new_goals=[NewGoal(title=f"old {n}") for n in range(before)])
-    reply = Reply(new_goals=[NewGoal(title=f"new {n}") for n in range(wanted)])
+    earlier = Reply(new_goals=[ProposedGoal(title=f"old {n}") for n in range(before)])
+    reply = Reply(new_goals=[ProposedGoal(title=f"new {n}") for n in range(wanted)])
 
     kept, left = within_heartbeat(earlier, reply)
 

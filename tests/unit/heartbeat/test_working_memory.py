@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from arbor.errors import Invalid
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.working_memory import (
+    PastHeartbeat,
     Thought,
     WorkingMemory,
     after_conversation,
@@ -25,21 +26,13 @@ from tests.unit.heartbeat.builders import NOW, full_situation, situation
 
 
 def after(memory: WorkingMemory, **changes: Any) -> WorkingMemory:
-    values: dict[str, Any] = {
-        "thinking": "",
-        "concerns": [],
-        "curiosity": [],
-        "user_waiting": False,
-        "acted": True,
-        "now": NOW,
-    }
-    return after_heartbeat(memory, **(values | changes))
+    return after_heartbeat(memory, PastHeartbeat(**{"acted": True, "at": NOW, **changes}))
 
 
 def test_a_beats_thought_is_added_and_the_oldest_falls_out() -> None:
     memory = WorkingMemory(thoughts=[Thought(text=str(n), at=NOW) for n in range(20)])
 
-    thoughts = after(memory, thinking=" new ", now=NOW + timedelta(hours=1)).thoughts
+    thoughts = after(memory, thinking=" new ", at=NOW + timedelta(hours=1)).thoughts
 
     assert [thought.text for thought in thoughts] == [*(str(n) for n in range(1, 20)), "new"]
     assert thoughts[-1].at == NOW + timedelta(hours=1)
@@ -175,7 +168,7 @@ def test_after_ten_questions_memory_is_to_be_tended_until_it_was() -> None:
     asked = after_turn(memory, thinking="", human="nora", conversation="c", now=NOW)
     assert asked.wants_consolidation
     assert after(asked).wants_consolidation
-    assert not after(asked, tended=True).wants_consolidation
+    assert not after(asked, consolidated=True).wants_consolidation
 
 
 def test_its_text_keeps_to_its_tokens_and_lets_the_oldest_thoughts_go_first() -> None:

@@ -7,14 +7,17 @@ import json
 import pytest
 
 from arbor.errors import ModelRejected, ModelUnavailable
-from arbor.models.ports import CallPurpose, Message, ModelRequest, ScriptedModel
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage, ScriptedModel
 
 
 def a_request(**changes: object) -> ModelRequest:
     values: dict[str, object] = {
         "purpose": CallPurpose.THINK,
         "system": "You are Scout.",
-        "messages": (Message(role="user", content="What now?"), Message(role="assistant", content="{")),
+        "messages": (
+            PromptMessage(role="user", content="What now?"),
+            PromptMessage(role="assistant", content="{"),
+        ),
         "schema": {"type": "object"},
         "context": {"energy": 12},
     }

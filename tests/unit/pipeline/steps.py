@@ -8,7 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arbor.clock import FrozenClock
-from arbor.pipeline.engine import NodeResult, Outcome, Progress, Steps, Suspension, advance, begin, run_alone
+from arbor.pipeline.engine import (
+    NodeOutcome,
+    NodeResult,
+    Progress,
+    Steps,
+    Suspension,
+    advance,
+    begin,
+    run_alone,
+)
 from arbor.pipeline.graph import load_graph
 
 CLOCK = FrozenClock(datetime(2026, 1, 5, 9, 0, tzinfo=UTC))
@@ -32,15 +41,15 @@ class Asks:
     def resume(self, state: State, result: dict[str, Any]) -> Result:
         self.came.append(result)
         return NodeResult(
-            state={**state, "reply": result["text"]}, outcome=Outcome(result.get("outcome", "success"))
+            state={**state, "reply": result["text"]}, outcome=NodeOutcome(result.get("outcome", "success"))
         )
 
 
-def says(outcome: Outcome = Outcome.SUCCESS, **updates: Any) -> Step:
+def says(outcome: NodeOutcome = NodeOutcome.SUCCESS, **updates: Any) -> Step:
     return lambda state: NodeResult(state={**state, **updates}, outcome=outcome, changed=tuple(updates))
 
 
-def counts(name: str, outcome: Outcome) -> Step:
+def counts(name: str, outcome: NodeOutcome) -> Step:
     return lambda state: NodeResult(state={**state, name: state.get(name, 0) + 1}, outcome=outcome)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from arbor.pipeline.engine import NodeResult, Outcome, ProgressStatus
+from arbor.pipeline.engine import NodeOutcome, NodeResult, ProgressStatus
 from tests.unit.pipeline.steps import counts, nodes_of, says, walk
 
 
@@ -14,13 +14,13 @@ def test_a_branch_chooses_by_the_outcome_before_it_and_the_context() -> None:
         'choice -> done [condition="outcome=partial && context.mode=x"]; choice -> lost'
     )
 
-    assert walk(body, {"a": says(Outcome.PARTIAL, mode="x")}).exit == "done"
-    assert walk(body, {"a": says(Outcome.PARTIAL, mode="y")}).exit == "lost"
-    assert walk(body, {"a": says(Outcome.SUCCESS, mode="x")}).exit == "lost"
+    assert walk(body, {"a": says(NodeOutcome.PARTIAL, mode="x")}).exit == "done"
+    assert walk(body, {"a": says(NodeOutcome.PARTIAL, mode="y")}).exit == "lost"
+    assert walk(body, {"a": says(NodeOutcome.SUCCESS, mode="x")}).exit == "lost"
 
 
-@pytest.mark.parametrize("outcome", [Outcome.FAILURE, Outcome.RETRY])
-def test_a_failure_follows_its_fail_edge_before_any_retry_target(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [NodeOutcome.FAILURE, NodeOutcome.RETRY])
+def test_a_failure_follows_its_fail_edge_before_any_retry_target(outcome: NodeOutcome) -> None:
     progress = walk(
         'a [type=a, retry_target=b]; b [type=b]; start -> a -> done; b -> done; a -> lost [condition="outcome!=success"]',
         {"a": says(outcome), "b": says()},
@@ -33,7 +33,7 @@ def test_a_failure_without_a_fail_edge_goes_to_the_retry_target() -> None:
     progress = walk(
         "a [type=a, retry_target=b, fallback_retry_target=c]; b [type=b]; c [type=c];"
         "start -> a -> done; b -> lost; c -> done",
-        {"a": says(Outcome.FAILURE), "b": says(), "c": says()},
+        {"a": says(NodeOutcome.FAILURE), "b": says(), "c": says()},
     )
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
@@ -43,18 +43,20 @@ def test_the_fallback_is_taken_when_the_retry_target_is_worn_out() -> None:
     progress = walk(
         "a [type=a, retry_target=a, fallback_retry_target=c, max_visits=3]; c [type=c];"
         "start -> a -> done; c -> lost",
-        {"a": counts("tries", Outcome.FAILURE), "c": says()},
+        {"a": counts("tries", NodeOutcome.FAILURE), "c": says()},
     )
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "a", "a", "c"])
 
 
 def test_a_failure_with_nowhere_to_go_ends_the_walk_as_a_failure() -> None:
-    progress = walk("a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": says(Outcome.FAILURE)})
+    progress = walk(
+        "a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": says(NodeOutcome.FAILURE)}
+    )
 
     assert (progress.status, progress.outcome, progress.exit) == (
         ProgressStatus.FINISHED,
-        Outcome.FAILURE,
+        NodeOutcome.FAILURE,
         "",
     )
     assert progress.fault == "nothing leads on from node a after failure"
@@ -68,9 +70,9 @@ def test_a_failure_with_nowhere_to_go_ends_the_walk_as_a_failure() -> None:
     ],
 )
 def test_a_walk_that_goes_round_in_circles_ends_as_a_failure(body: str) -> None:
-    progress = walk(body, {"a": counts("x", Outcome.SUCCESS)})
+    progress = walk(body, {"a": counts("x", NodeOutcome.SUCCESS)})
 
-    assert progress.outcome is Outcome.FAILURE
+    assert progress.outcome is NodeOutcome.FAILURE
     assert "was visited 12 times, its limit" in progress.fault
 
 
@@ -91,7 +93,7 @@ def test_a_branch_after_a_failure_that_was_answered_takes_its_plain_edges() -> N
         'a -> choice [condition="outcome=failure"]; choice -> b; b -> lost'
     )
 
-    progress = walk(body, {"a": says(Outcome.FAILURE), "b": says()})
+    progress = walk(body, {"a": says(NodeOutcome.FAILURE), "b": says()})
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
 
@@ -101,7 +103,7 @@ def test_a_branch_after_a_failure_that_nothing_answers_leads_nowhere() -> None:
         "a [type=a]; choice [shape=diamond]; start -> choice; choice -> a; a -> done; a -> lost [weight=-1]"
     )
 
-    assert walk(body, {"a": says(Outcome.FAILURE)}).fault == "nothing leads on from node a after failure"
+    assert walk(body, {"a": says(NodeOutcome.FAILURE)}).fault == "nothing leads on from node a after failure"
 
 
 def test_a_retry_target_may_be_a_branch() -> None:
@@ -110,6 +112,6 @@ def test_a_retry_target_may_be_a_branch() -> None:
         "start -> a -> done; choice -> b; b -> lost"
     )
 
-    progress = walk(body, {"a": says(Outcome.FAILURE), "b": says()})
+    progress = walk(body, {"a": says(NodeOutcome.FAILURE), "b": says()})
 
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.pipeline.conditions import choose_edge, parse_condition
-from arbor.pipeline.outcomes import Outcome
-from arbor.pipeline.values import Edge
+from arbor.pipeline.outcomes import NodeOutcome
+from arbor.pipeline.values import PipelineEdge
 
 CONTEXT = {
     "mode": "reflection",
@@ -59,7 +59,7 @@ CONTEXT = {
     ],
 )
 def test_a_condition_holds_as_written(text: str, expected: bool) -> None:
-    assert parse_condition(text).holds(Outcome.SUCCESS, CONTEXT) is expected
+    assert parse_condition(text).holds(NodeOutcome.SUCCESS, CONTEXT) is expected
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,13 @@ def test_any_text_is_either_a_condition_or_refused(text: str) -> None:
         condition = parse_condition(text)
     except ValueError:
         return
-    assert condition.holds(Outcome.SUCCESS, CONTEXT) in (True, False)
+    assert condition.holds(NodeOutcome.SUCCESS, CONTEXT) in (True, False)
 
 
-def edge(target: str, condition: str = "", weight: int = 0, label: str = "") -> Edge:
-    return Edge(source="a", target=target, condition=parse_condition(condition), weight=weight, label=label)
+def edge(target: str, condition: str = "", weight: int = 0, label: str = "") -> PipelineEdge:
+    return PipelineEdge(
+        source="a", target=target, condition=parse_condition(condition), weight=weight, label=label
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,9 +117,9 @@ def edge(target: str, condition: str = "", weight: int = 0, label: str = "") -> 
     ],
 )
 def test_a_preferred_label_goes_before_the_weight_and_after_the_condition(
-    edges: list[Edge], chosen: str
+    edges: list[PipelineEdge], chosen: str
 ) -> None:
-    found = choose_edge(edges, Outcome.SUCCESS, {"count": 3}, preferred="mine")
+    found = choose_edge(edges, NodeOutcome.SUCCESS, {"count": 3}, preferred="mine")
 
     assert found is not None
     assert found.target == chosen
@@ -131,23 +133,23 @@ def test_an_outcome_that_only_a_walk_can_have_is_no_condition() -> None:
 @pytest.mark.parametrize(
     ("edges", "outcome", "expected"),
     [
-        ([edge("plain", weight=9), edge("held", "context.count=3")], Outcome.SUCCESS, "held"),
-        ([edge("low", "context.count=3"), edge("high", "context.count>1", 2)], Outcome.SUCCESS, "high"),
-        ([edge("b"), edge("a"), edge("c")], Outcome.SUCCESS, "a"),
-        ([edge("b", weight=1), edge("a")], Outcome.SUCCESS, "b"),
-        ([edge("b", "context.count=4"), edge("a", "context.count=4")], Outcome.SUCCESS, None),
-        ([edge("on")], Outcome.PARTIAL, "on"),
-        ([edge("on")], Outcome.FAILURE, None),
-        ([edge("on")], Outcome.RETRY, None),
-        ([edge("on", "context.count=3")], Outcome.FAILURE, None),
-        ([edge("on"), edge("fail", "outcome=failure")], Outcome.FAILURE, "fail"),
-        ([edge("on"), edge("fail", "outcome!=success")], Outcome.RETRY, "fail"),
-        ([edge("on"), edge("fail", "outcome=failure")], Outcome.SUCCESS, "on"),
-        ([], Outcome.SUCCESS, None),
+        ([edge("plain", weight=9), edge("held", "context.count=3")], NodeOutcome.SUCCESS, "held"),
+        ([edge("low", "context.count=3"), edge("high", "context.count>1", 2)], NodeOutcome.SUCCESS, "high"),
+        ([edge("b"), edge("a"), edge("c")], NodeOutcome.SUCCESS, "a"),
+        ([edge("b", weight=1), edge("a")], NodeOutcome.SUCCESS, "b"),
+        ([edge("b", "context.count=4"), edge("a", "context.count=4")], NodeOutcome.SUCCESS, None),
+        ([edge("on")], NodeOutcome.PARTIAL, "on"),
+        ([edge("on")], NodeOutcome.FAILURE, None),
+        ([edge("on")], NodeOutcome.RETRY, None),
+        ([edge("on", "context.count=3")], NodeOutcome.FAILURE, None),
+        ([edge("on"), edge("fail", "outcome=failure")], NodeOutcome.FAILURE, "fail"),
+        ([edge("on"), edge("fail", "outcome!=success")], NodeOutcome.RETRY, "fail"),
+        ([edge("on"), edge("fail", "outcome=failure")], NodeOutcome.SUCCESS, "on"),
+        ([], NodeOutcome.SUCCESS, None),
     ],
 )
 def test_the_edge_is_chosen_by_condition_then_weight_then_name(
-    edges: list[Edge], outcome: Outcome, expected: str | None
+    edges: list[PipelineEdge], outcome: NodeOutcome, expected: str | None
 ) -> None:
     chosen = choose_edge(edges, outcome, CONTEXT)
 

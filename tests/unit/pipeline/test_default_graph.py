@@ -9,8 +9,8 @@ import pytest
 
 from arbor.pipeline.engine import (
     Checkpoint,
+    NodeOutcome,
     NodeResult,
-    Outcome,
     Progress,
     ProgressStatus,
     advance,
@@ -23,13 +23,13 @@ from tests.unit.pipeline.steps import CLOCK, Asks, Result, State, needs, says, w
 HEARTBEAT_HANDLERS = set(re.findall(r'type="(\w+)"', heartbeat_text()))
 
 
-def replies(*outcomes: Outcome, mode: str = "reflection") -> tuple[Progress[State], list[str]]:
+def replies(*outcomes: NodeOutcome, mode: str = "reflection") -> tuple[Progress[State], list[str]]:
     """Run the default graph with scripted replies."""
     wanted = list(outcomes)
 
     def parse(state: State) -> Result:
         outcome = wanted.pop(0)
-        invalid = state.get("invalid_replies", 0) + (outcome is Outcome.RETRY)
+        invalid = state.get("invalid_replies", 0) + (outcome is NodeOutcome.RETRY)
         return NodeResult(state={**state, "invalid_replies": invalid}, outcome=outcome)
 
     handlers: dict[str, Any] = {name: says() for name in HEARTBEAT_HANDLERS}
@@ -53,14 +53,14 @@ ASKED = ["llm_reflect", "process"]
 @pytest.mark.parametrize(
     ("outcomes", "exit_node", "ran"),
     [
-        ([Outcome.SUCCESS], "done", [*ASKED, "record"]),
-        ([Outcome.RETRY, Outcome.SUCCESS], "done", [*ASKED * 2, "record"]),
-        ([Outcome.RETRY, Outcome.RETRY, Outcome.SUCCESS], "done", [*ASKED * 3, "record"]),
-        ([Outcome.RETRY] * 3, "failed", [*ASKED * 3, "nop"]),
+        ([NodeOutcome.SUCCESS], "done", [*ASKED, "record"]),
+        ([NodeOutcome.RETRY, NodeOutcome.SUCCESS], "done", [*ASKED * 2, "record"]),
+        ([NodeOutcome.RETRY, NodeOutcome.RETRY, NodeOutcome.SUCCESS], "done", [*ASKED * 3, "record"]),
+        ([NodeOutcome.RETRY] * 3, "failed", [*ASKED * 3, "nop"]),
     ],
 )
 def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
-    outcomes: list[Outcome], exit_node: str, ran: list[str]
+    outcomes: list[NodeOutcome], exit_node: str, ran: list[str]
 ) -> None:
     progress, walked = replies(*outcomes)
 
@@ -79,16 +79,16 @@ def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
     ],
 )
 def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
-    _, walked = replies(Outcome.RETRY, Outcome.SUCCESS, mode=mode)
+    _, walked = replies(NodeOutcome.RETRY, NodeOutcome.SUCCESS, mode=mode)
 
     assert [node for node in walked if node.startswith("llm_")] == [node, node]
 
 
 @pytest.mark.parametrize(
     ("exit_outcome", "ended"),
-    [("success", Outcome.SUCCESS), ("failure", Outcome.FAILURE), ("skipped", Outcome.SKIPPED)],
+    [("success", NodeOutcome.SUCCESS), ("failure", NodeOutcome.FAILURE), ("skipped", NodeOutcome.SKIPPED)],
 )
-def test_an_exit_says_how_the_walk_ended(exit_outcome: str, ended: Outcome) -> None:
+def test_an_exit_says_how_the_walk_ended(exit_outcome: str, ended: NodeOutcome) -> None:
     progress = walk(
         f"a [type=a]; out [shape=Msquare, outcome={exit_outcome}]; start -> a -> out;"
         "start -> done [weight=-1]; start -> lost [weight=-2]",

@@ -10,8 +10,8 @@ import pytest
 from arbor.errors import CheckpointInvalid, NotFound, PipelineInvalid
 from arbor.pipeline.engine import (
     Checkpoint,
+    NodeOutcome,
     NodeResult,
-    Outcome,
     Progress,
     ProgressStatus,
     StepRecord,
@@ -33,7 +33,7 @@ def test_a_walk_runs_its_steps_in_order_each_from_the_state_before() -> None:
     )
 
     assert progress.status is ProgressStatus.FINISHED
-    assert (progress.outcome, progress.exit, progress.fault) == (Outcome.SUCCESS, "done", "")
+    assert (progress.outcome, progress.exit, progress.fault) == (NodeOutcome.SUCCESS, "done", "")
     assert progress.checkpoint.state == {"x": 2, "y": 1, "z": 0}
     assert nodes_of(progress) == ["a", "b"]
 
@@ -48,7 +48,7 @@ def test_each_step_leaves_a_record_and_the_observer_sees_it() -> None:
     record = progress.steps[0]
     assert tuple(seen) == progress.steps
     assert (record.seq, record.node, record.handler) == (1, "a", "a")
-    assert (record.started_at, record.outcome, record.suspended) == (CLOCK.now(), Outcome.SUCCESS, False)
+    assert (record.started_at, record.outcome, record.suspended) == (CLOCK.now(), NodeOutcome.SUCCESS, False)
     assert record.changed == ("x",)
     assert record.duration_ms >= 0
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from arbor.errors import PipelineInvalid
 from arbor.pipeline.graph import heartbeat_text, load_graph
-from arbor.pipeline.outcomes import Outcome
-from arbor.pipeline.values import Graph, NodeKind
+from arbor.pipeline.outcomes import NodeOutcome
+from arbor.pipeline.values import Graph, PipelineNodeKind
 
 HANDLERS = {"work", "rest"}
 HEAD = "digraph g { start [shape=Mdiamond]; done [shape=Msquare]; "
@@ -41,17 +41,17 @@ def test_a_pipeline_is_read_with_its_attributes() -> None:
 
     assert graph.start == "start"
     assert [graph.nodes[name].kind for name in ("start", "a", "choice", "lost")] == [
-        NodeKind.START,
-        NodeKind.STEP,
-        NodeKind.BRANCH,
-        NodeKind.EXIT,
+        PipelineNodeKind.START,
+        PipelineNodeKind.STEP,
+        PipelineNodeKind.BRANCH,
+        PipelineNodeKind.EXIT,
     ]
     assert graph.nodes["a"].retry_targets == ("b", "a")
     assert graph.nodes["a"].label == 'Say "hi"'
     assert (graph.nodes["a"].max_visits, graph.nodes["b"].max_visits) == (3, 5)
     assert (graph.nodes["done"].exit_outcome, graph.nodes["lost"].exit_outcome) == (
-        Outcome.SUCCESS,
-        Outcome.FAILURE,
+        NodeOutcome.SUCCESS,
+        NodeOutcome.FAILURE,
     )
     assert [(edge.target, edge.weight, edge.label) for edge in graph.edges_from("choice")] == [
         ("done", 2, "yes"),
@@ -78,7 +78,7 @@ def test_the_default_heartbeat_is_a_pipeline() -> None:
     graph = load_graph(heartbeat_text(), handlers=names)
 
     assert graph.handlers == names
-    assert graph.nodes["failed"].exit_outcome is Outcome.FAILURE
+    assert graph.nodes["failed"].exit_outcome is NodeOutcome.FAILURE
 
 
 def test_the_same_text_is_parsed_once() -> None:
@@ -228,7 +228,7 @@ def test_a_changed_graph_is_loaded_or_refused(data: st.DataObject) -> None:
     assert graph.handlers <= HANDLERS
     ends = {end for edges in graph.edges.values() for edge in edges for end in (edge.source, edge.target)}
     assert ends <= set(graph.nodes)
-    assert graph.nodes[graph.start].kind is NodeKind.START
+    assert graph.nodes[graph.start].kind is PipelineNodeKind.START
 
 
 def test_many_threads_may_load_at_once() -> None:

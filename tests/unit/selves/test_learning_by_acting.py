@@ -13,7 +13,7 @@ from arbor.selves.evidence import LARGEST_STEP, check_step, limited, status_at, 
 from arbor.selves.experiences import ExperienceOutcome, lesson
 from arbor.selves.patterns import patterns
 from arbor.selves.trust import impression, trust
-from arbor.selves.values import Standing
+from arbor.selves.values import BeliefStatus
 
 
 @pytest.mark.parametrize(
@@ -72,14 +72,14 @@ def test_no_evidence_moves_a_belief_out_of_range_or_by_more_than_a_step(
 @pytest.mark.parametrize(
     ("now", "confidence", "then"),
     [
-        (Standing.HELD, 0.39, Standing.QUESTIONED),
-        (Standing.HELD, 0.4, Standing.HELD),
-        (Standing.QUESTIONED, 0.45, Standing.QUESTIONED),
-        (Standing.QUESTIONED, 0.5, Standing.HELD),
-        (Standing.DROPPED, 0.9, Standing.DROPPED),
+        (BeliefStatus.HELD, 0.39, BeliefStatus.QUESTIONED),
+        (BeliefStatus.HELD, 0.4, BeliefStatus.HELD),
+        (BeliefStatus.QUESTIONED, 0.45, BeliefStatus.QUESTIONED),
+        (BeliefStatus.QUESTIONED, 0.5, BeliefStatus.HELD),
+        (BeliefStatus.DROPPED, 0.9, BeliefStatus.DROPPED),
     ],
 )
-def test_below_a_bound_a_belief_is_in_doubt(now: Standing, confidence: float, then: Standing) -> None:
+def test_below_a_bound_a_belief_is_in_doubt(now: BeliefStatus, confidence: float, then: BeliefStatus) -> None:
     assert status_at(now, confidence) is then
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from arbor.errors import ReplyInvalid
-from arbor.heartbeat.context_budget import estimate_tokens
+from arbor.heartbeat.fitting import estimate_tokens
 from arbor.web.answers import (
     InquiryAnswer,
     answer_request,

@@ -20,8 +20,8 @@ from arbor.goals.values import GoalSource, GoalState
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome
-from arbor.heartbeat.steps import acting
-from arbor.heartbeat.steps.acting import ACTS, Act, Execution, rest
+from arbor.heartbeat.steps import actions
+from arbor.heartbeat.steps.actions import ACTS, Act, Execution, rest
 from tests.factories.selves import BeliefFactory
 from tests.integration.heartbeats.beater import reply_of
 from tests.integration.heartbeats.conftest import REST, beats_of
@@ -191,7 +191,7 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
         seen.append((intent.status, intent.locked_by == execution.heartbeat.heartbeat_id))
         return (yield from rest(execution, decision))
 
-    monkeypatch.setattr(acting, "ACTS", {**ACTS, "recall": look})
+    monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
         Intent.objects.filter(goal_id=reef.id).update(
             status=IntentStatus.LOCKED, locked_by=UUID(int=9), locked_at=timezone.now()
@@ -303,7 +303,7 @@ def _turns(
         return done.model_copy(update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"})
 
     beat(plan_for(goals[1], "what the pilots said"))
-    monkeypatch.setattr(acting, "ACTS", {**ACTS, "recall": look})
+    monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]

@@ -12,11 +12,10 @@ from arbor.goals.backlog import Backlog
 from arbor.goals.injection import Circumstances
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog
-from arbor.heartbeat.record import TurnRecord
-from arbor.heartbeat.reply import Decomposition, GoalUpdate, Intention, NewGoal, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
+from arbor.heartbeat.reply import Decomposition, GoalUpdate, Intention, ProposedGoal, Reply
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
 from arbor.heartbeat.usage import Degradation
@@ -114,12 +113,14 @@ def test_a_goal_that_somebody_closed_meanwhile_is_left_and_said() -> None:
 # --- Before the actions: plans and locks ---------------------------------------------------------------
 
 
-def intends(intent_id: UUID | str, action: str = "recall", verdict: Verdict = Verdict.RUN) -> Decision:
+def intends(
+    intent_id: UUID | str, action: str = "recall", verdict: DecisionVerdict = DecisionVerdict.RUN
+) -> Decision:
     return Decision(index=0, action=action, params={}, verdict=verdict, intent_id=str(intent_id))
 
 
 def test_a_beat_without_plans_or_intents_opens_no_backlog() -> None:
-    refused = intends(UUID(int=300), verdict=Verdict.TOO_SOON)
+    refused = intends(UUID(int=300), verdict=DecisionVerdict.TOO_SOON)
     heartbeat, answers = with_backlog(
         store_decompositions, beat_of(decisions=[refused], counted=["x"], reply=Reply()), None
     )
@@ -213,7 +214,7 @@ def on_intent(action: str = "recall", **changes: Any) -> Any:
         # Put off, not tried: neither the try nor the heartbeat counts.
         (on_intent(outcome=ActionOutcome.BLOCKED), IntentStatus.PENDING, 0, 0, []),
         (
-            on_intent(verdict=Verdict.TOO_LITTLE_ENERGY, outcome=ActionOutcome.BLOCKED),
+            on_intent(verdict=DecisionVerdict.TOO_LITTLE_ENERGY, outcome=ActionOutcome.BLOCKED),
             IntentStatus.PENDING,
             0,
             0,
@@ -238,7 +239,7 @@ def test_an_intent_ends_as_its_action_did(
 
 def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
     intent = intent_row(REEF, "fly")
-    refused = on_intent("fly", verdict=Verdict.UNKNOWN, outcome=ActionOutcome.BLOCKED)
+    refused = on_intent("fly", verdict=DecisionVerdict.UNKNOWN, outcome=ActionOutcome.BLOCKED)
     carried_out(refused, intents=[intent])
     assert intent.status is IntentStatus.FAILED
 
@@ -296,7 +297,7 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
 def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
     backlog = backlog_of(goal_row("reef"))
     reply = Reply(
-        new_goals=[NewGoal(title="Count the lamps"), NewGoal(title="Chart the reef")],
+        new_goals=[ProposedGoal(title="Count the lamps"), ProposedGoal(title="Chart the reef")],
         goal_updates=[GoalUpdate(goal_id=GONE, progress=0.5)],
     )
     heartbeat, _ = with_backlog(goals, beat_of(reply=reply, untaken=["new_goals[0]"]), backlog)

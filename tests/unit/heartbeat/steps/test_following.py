@@ -7,10 +7,10 @@ from uuid import UUID
 
 import pytest
 
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import MemoryNote, Reply
+from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.following import follow_up, taken_in
+from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received
 from tests.unit.heartbeat.beats import CALL, Answers, beat_of, deed_of, moment_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, percept, situation
 
@@ -132,8 +132,8 @@ def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
 
 
 def test_percepts_are_taken_in_once() -> None:
-    heartbeat = taken_in(beat_of(view=situation(percepts=HEARD)))
+    heartbeat = with_percepts_received(beat_of(view=situation(percepts=HEARD)))
     assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
-    assert taken_in(heartbeat) is heartbeat
+    assert with_percepts_received(heartbeat) is heartbeat
     nobody = beat_of()
-    assert taken_in(nobody) is nobody
+    assert with_percepts_received(nobody) is nobody

@@ -10,12 +10,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from arbor.goals.values import GoalLayer
-from arbor.heartbeat.failure_modes import NoticeKind, RecentActivity, RecentHeartbeat
-from arbor.heartbeat.modes import Mode
+from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat
 from arbor.heartbeat.pacing import ActiveHours, Rhythm
-from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.situation import Environment, Mode, NoticeKind
 from arbor.heartbeat.state import Beat, Opening, Selfhood
-from arbor.heartbeat.steps.opening import background_checks, idle, observe
+from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState
 from tests.unit.heartbeat.beats import HOUR, beat_of, opening_of, ran

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.needs import BufferItems, Embedding
-from arbor.heartbeat.situation import BufferItemView, Environment
+from arbor.heartbeat.situation import BufferItemView, Environment, Mode
 from arbor.heartbeat.state import Beat, Focus, Selfhood
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS, focus, guard, orient, select_mode
 from arbor.memory.recall_request import RecallRequest

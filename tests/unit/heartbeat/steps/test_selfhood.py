@@ -11,8 +11,8 @@ from arbor.errors import NotFound, TransitionIllegal
 from arbor.heartbeat.needs import (
     DecideProposal,
     OwnMemories,
+    ProposalOutcome,
     Propose,
-    Proposed,
     ProposedChange,
     SettledProposals,
 )
@@ -38,7 +38,7 @@ def change(number: int, **changes: Any) -> ProposedChange:
 
 def test_what_has_settled_is_proposed_and_seen_the_surest_first() -> None:
     seen = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
-    found = Proposed(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
+    found = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
     answers = Answers({SettledProposals: found})
 
     result = answers.run(consolidate(beat_of(view=situation(proposals=seen))))
@@ -55,7 +55,7 @@ def test_what_has_settled_is_proposed_and_seen_the_surest_first() -> None:
 
 
 def test_at_most_five_proposals_are_shown() -> None:
-    found = Proposed(made=[change(number) for number in range(1, 9)])
+    found = ProposalOutcome(made=[change(number) for number in range(1, 9)])
     result = Answers({SettledProposals: found}).run(consolidate(beat_of()))
     assert len(result.state.situation.proposals) == 5
 
@@ -111,7 +111,7 @@ def insight(**changes: Any) -> IdentityInsight:
 def test_an_insight_that_rests_on_a_memory_is_proposed(
     item: IdentityInsight, kind: ProposalKind, content: str, change: dict[str, str]
 ) -> None:
-    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: Proposed()})
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
     answers.run(identity_insights(beat_of(reply=Reply(identity_insights=[item]))))
 
     memories, propose = answers.asked
@@ -153,7 +153,7 @@ def test_a_reply_without_insights_asks_for_nothing() -> None:
 
 
 def test_what_becomes_of_insights_is_said() -> None:
-    found = Proposed(made=[change(1)], known=[change(2)], expired=[change(3)])
+    found = ProposalOutcome(made=[change(1)], known=[change(2)], expired=[change(3)])
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: found})
     result = answers.run(identity_insights(beat_of(reply=Reply(identity_insights=[insight()]))))
     assert result.changed == ("proposed: I am 1", "proposed already: I am 2", "fell out of the queue: I am 3")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time
 from typing import Any
 from uuid import UUID
@@ -11,24 +11,32 @@ import numpy as np
 
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
-from arbor.heartbeat.failure_modes import NoticeKind, RecentActivity, notices_of
-from arbor.heartbeat.memory_sources import LEARNING_ACTIONS, USER_MESSAGE, learned
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.narrative import narrate, valence
-from arbor.heartbeat.needs import Embedding, Placed, Placing
-from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_beat
-from arbor.heartbeat.results import ActionOutcome, ActionResult, laid_aside, links_of
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.failure_modes import RecentActivity, notices_of
+from arbor.heartbeat.focus import foremost
+from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
+from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
+from arbor.heartbeat.quotations import clip, closed, quoted
+from arbor.heartbeat.reply import Reply
+from arbor.heartbeat.results import (
+    ActionOutcome,
+    ActionResult,
+    GoalChange,
+    GoalChangeKind,
+    laid_aside,
+    links_of,
+)
+from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.following import taken_in
-from arbor.heartbeat.steps.making import lasting, vectors_of
-from arbor.heartbeat.steps.opening import urgent_at
-from arbor.heartbeat.steps.orientation import BEATS_SESSION
-from arbor.heartbeat.working_memory import after_heartbeat
+from arbor.heartbeat.steps.inner_state import events_of
+from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
+from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at
+from arbor.heartbeat.steps.round_trips import with_percepts_received
+from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
+from arbor.selves.emotions import felt
 from arbor.values import replace
 
 NARRATIVE_IMPORTANCE = 0.4
@@ -46,11 +54,11 @@ def record(heartbeat: Beat) -> Steps[Beat]:
         heartbeat.said,
         whole.results,
         whole.goal_changes,
-        kept_back=_refused_items(heartbeat),
+        refused=_refused_items(heartbeat),
     )
     felt = valence(heartbeat.said, whole.results, whole.goal_changes)
     heartbeat, memory_id = yield from _remembered(heartbeat, narrative, felt)
-    heartbeat = taken_in(
+    heartbeat = with_percepts_received(
         heartbeat.bringing(
             goal_links=links_of(whole.goal_changes),
             held=_buffer_items(heartbeat),
@@ -96,8 +104,8 @@ def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
     of_notes = vectors_of([note.content for note in notes], vectors) if notes else None
     own = vectors_of([narrative], vectors)
     if notes and (of_notes is None) != (own is None):
-        noted: Placed = yield Placing(memories=notes, vectors=of_notes, model=model)
-        placed: Placed = yield Placing(memories=[itself], vectors=own, model=model)
+        noted: PlacedMemories = yield Placing(memories=notes, vectors=of_notes, model=model)
+        placed: PlacedMemories = yield Placing(memories=[itself], vectors=own, model=model)
         fresh = noted.fresh
     else:
         both = np.concatenate([of_notes, own]) if of_notes is not None and own is not None else own
@@ -161,8 +169,7 @@ def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
 def _afterwards(heartbeat: Beat) -> Afterwards:
     situation, reply, whole = heartbeat.situation, heartbeat.said, heartbeat.whole
     aside = laid_aside(whole.goal_changes)
-    memory = after_heartbeat(
-        situation.working_memory,
+    past = PastHeartbeat(
         thinking=reply.thinking,
         concerns=reply.concerns,
         curiosity=reply.curiosity,
@@ -170,9 +177,10 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
         acted=any(result.cost for result in whole.results),
         resolved=reply.resolved,
         active_goals=[goal.title for goal in situation.active_goals if goal.id not in aside],
-        tended=situation.mode is Mode.CONSOLIDATION,
-        now=heartbeat.now,
+        consolidated=situation.mode is Mode.CONSOLIDATION,
+        at=heartbeat.now,
     )
+    memory = after_heartbeat(situation.working_memory, past)
     return Afterwards(beats=situation.beat_number, working_memory=memory)
 
 
@@ -194,10 +202,10 @@ def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     if _left_unread(heartbeat.situation):
         at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
         return NodeResult(state=replace(heartbeat, next=at_once))
-    following = next_beat(
+    following = next_heartbeat(
         heartbeat.rhythm,
         now=heartbeat.situation.environment.now,
-        idle_beats=0,
+        idle_heartbeats=0,
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
@@ -223,3 +231,96 @@ def nop(heartbeat: Beat) -> NodeResult[Beat]:
     heartbeat = with_invalid_replies_noticed(heartbeat, nops=nops)
     heartbeat = heartbeat.bringing(nop=True, dormant=reason if nops >= NOPS_TO_DORMANCY else "")
     return NodeResult(state=replace(heartbeat, nops=nops), changed=(reason,))
+
+
+NARRATIVE_LENGTH = 4_000
+THOUGHT_LENGTH = 600
+SUMMARY_LENGTH = 300
+
+_OPENINGS: Mapping[Mode, str] = {
+    Mode.CONVERSATION: "Somebody was waiting for me.",
+    Mode.CONSOLIDATION: "I took time to tend my memory.",
+    Mode.PLAN_EXECUTION: "I had goals but no plan.",
+    Mode.GOAL_PURSUIT: "I worked on my goals.",
+    Mode.REFLECTION: "Nothing pressed, so I reflected.",
+}
+
+
+_CHANGES: Mapping[GoalChangeKind, str] = {
+    GoalChangeKind.PROGRESSED: "went on",
+    GoalChangeKind.CREATED: "is new",
+    GoalChangeKind.MOVED: "moved",
+    GoalChangeKind.BLOCKED: "is held up",
+    GoalChangeKind.PLANNED: "has a plan",
+    GoalChangeKind.COMPLETED: "is done",
+    GoalChangeKind.ABANDONED: "is given up",
+    GoalChangeKind.REFUSED: "did not change as I wanted",
+}
+
+
+#: Phrases for items that a boundary refused, by the key of the reply.
+_KEPT_BACK: Mapping[str, str] = {
+    "memory_notes": "note something",
+    "goal_updates": "say how a goal goes",
+    "new_goals": "take up a goal",
+    "decompositions": "plan steps",
+    "identity_insights": "say what I see in myself",
+}
+
+
+def narrate(
+    situation: Situation,
+    reply: Reply,
+    results: Sequence[ActionResult],
+    changes: Sequence[GoalChange],
+    *,
+    refused: Sequence[tuple[str, str]] = (),
+) -> str:
+    """Return the narrative, deterministic, at most 4,000 characters; `refused` are (path, reason) of refused items."""
+    sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
+    if percept := foremost(situation.percepts):
+        sentences.append(f"I heard: {quoted(_short(percept.content))}.")
+    if reply.thinking:
+        sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
+    sentences.extend(_action_sentences(results))
+    sentences.extend(_moves(changes))
+    sentences.extend(
+        f"I could not {_KEPT_BACK[path.partition('[')[0]]}: {_short(why)}." for path, why in refused
+    )
+    sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
+    spent = sum(result.cost for result in results)
+    sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
+    return clip(" ".join(sentences), NARRATIVE_LENGTH)
+
+
+def valence(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> float:
+    """Return the emotional valence, -1 to 1: the clipped sum of the events."""
+    return felt(events_of(reply, results, changes))
+
+
+def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
+    done = [result for result in results if result.outcome in (ActionOutcome.SUCCESS, ActionOutcome.PARTIAL)]
+    failed = [result for result in results if result not in done]
+    if not done:
+        yield "I did nothing."
+    for result in done:
+        yield f"I did {_named(result)}: {_short(result.summary)}."
+    for result in failed:
+        word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
+        yield f"I {word} {_named(result)}: {_short(result.summary)}."
+
+
+def _moves(changes: Sequence[GoalChange]) -> Iterator[str]:
+    for change in changes:
+        about = _short(change.change)
+        closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
+        happened = "came to rest by itself" if closed else _CHANGES[change.kind]
+        yield f"My goal {quoted(_short(change.title))} {happened}{f': {about}' if about else ''}."
+
+
+def _named(result: ActionResult) -> str:
+    return result.action.replace("_", " ")
+
+
+def _short(text: str) -> str:
+    return closed(clip(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))

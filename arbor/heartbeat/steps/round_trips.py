@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Any
+from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
-from arbor.heartbeat.context_budget import estimate_tokens
-from arbor.heartbeat.needs import AskedBefore, CallResult, PastQuestion, Question
+from arbor.heartbeat.fitting import REPLY_SHARE, estimate_tokens
+from arbor.heartbeat.items import Dropped
+from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.prompt import build_prompt, retry_note
 from arbor.heartbeat.questions import request_json
+from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.reply_schema import SCHEMA_NAME, asked_keys
+from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.state import Beat, PromptParts
 from arbor.heartbeat.tiers import ThinkTier, classify_think, models_of, think_context
-from arbor.heartbeat.turns import within_heartbeat
+from arbor.heartbeat.turns import follow_up_text, goes_on, merge_replies, within_heartbeat
 from arbor.models.handles import REFLEX
-from arbor.models.ports import CallPurpose, Message, ModelRequest
+from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.windows import window_of
-from arbor.pipeline.engine import NodeResult, Outcome, Steps, Suspension
+from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
 
 #: Errors after which another model may answer.
@@ -98,14 +102,14 @@ class Think:
         """Suspend on a call; the messages include the fault of an unreadable reply."""
         if heartbeat.prompt is not None:
             system, sections = heartbeat.prompt.system, heartbeat.prompt.sections
-            messages = [Message(role="user", content=heartbeat.prompt.user)]
+            messages = [PromptMessage(role="user", content=heartbeat.prompt.user)]
         else:
             asked: AskedBefore = yield PastQuestion(call_id=heartbeat.answered)
             system, messages, sections = _conversation(heartbeat, asked)
         if heartbeat.unreadable:
             messages += [
-                Message(role="assistant", content=heartbeat.reply_text or "(nothing)"),
-                Message(role="user", content=retry_note(heartbeat.unreadable)),
+                PromptMessage(role="assistant", content=heartbeat.reply_text or "(nothing)"),
+                PromptMessage(role="user", content=retry_note(heartbeat.unreadable)),
             ]
         situation = heartbeat.situation
         request = ModelRequest(
@@ -130,7 +134,7 @@ class Think:
         )
         return NodeResult(state=heartbeat, suspend=Suspension(kind=CallPurpose.THINK.value, payload=question))
 
-    def resume(self, heartbeat: Beat, result: CallResult) -> NodeResult[Beat]:
+    def resume(self, heartbeat: Beat, result: EndedCall) -> NodeResult[Beat]:
         """Accept the reply; a failed call fails the heartbeat, unless another model of the tier can be asked."""
         if result.complete:
             return NodeResult(
@@ -139,10 +143,10 @@ class Think:
         reason = f"{result.error_kind}: {result.error}"
         heartbeat = replace(heartbeat, failure=reason)
         if result.error_kind not in OUT_OF_REACH or not heartbeat.models_left:
-            return NodeResult(state=heartbeat, outcome=Outcome.FAILURE)
+            return NodeResult(state=heartbeat, outcome=NodeOutcome.FAILURE)
         following = with_next_model(heartbeat)
         changed = f"{heartbeat.model} is out of reach ({reason}); {following.model} is asked"
-        return NodeResult(state=following, outcome=Outcome.RETRY, changed=(changed,))
+        return NodeResult(state=following, outcome=NodeOutcome.RETRY, changed=(changed,))
 
 
 def with_next_model(heartbeat: Beat) -> Beat:
@@ -155,14 +159,14 @@ def with_next_model(heartbeat: Beat) -> Beat:
 
 def _conversation(
     heartbeat: Beat, asked: AskedBefore
-) -> tuple[str, list[Message], tuple[dict[str, Any], ...]]:
+) -> tuple[str, list[PromptMessage], tuple[dict[str, Any], ...]]:
     """Return the earlier prompt, or the conversation for a further round trip."""
     if not heartbeat.answered:
         return asked.system, [asked.messages[0]], asked.sections
     messages = [
         *asked.messages,
-        Message(role="assistant", content=asked.reply),
-        Message(role="user", content=heartbeat.follow_up),
+        PromptMessage(role="assistant", content=asked.reply),
+        PromptMessage(role="user", content=heartbeat.follow_up),
     ]
     sections: tuple[dict[str, Any], ...] = (
         {"name": "conversation", "text": "", "tokens": heartbeat.said_tokens, "cut": 0},
@@ -188,7 +192,7 @@ def parse(heartbeat: Beat) -> NodeResult[Beat]:
             unreadable=str(error),
             failure=f"no usable reply in {tries} tries: {error}",
         )
-        return NodeResult(state=unreadable, outcome=Outcome.RETRY)
+        return NodeResult(state=unreadable, outcome=NodeOutcome.RETRY)
     reply, left_over = within_heartbeat(heartbeat.earlier_reply, parsed.reply)
     heartbeat = heartbeat.with_present(
         dropped=[*heartbeat.present.dropped, *parsed.dropped, *left_over],
@@ -199,3 +203,70 @@ def parse(heartbeat: Beat) -> NodeResult[Beat]:
         heartbeat, reply=reply, failure="", unreadable="", invalid_replies=0, turns=max(heartbeat.turn, 1)
     )
     return NodeResult(state=heartbeat)
+
+
+def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
+    """Go on to a further round trip with the results, or end with all round trips merged."""
+    if heartbeat.failure:
+        return NodeResult(state=_failed(heartbeat), changed=(f"turn {heartbeat.turn} came to nothing",))
+    results = heartbeat.present.results
+    situation = heartbeat.situation_now
+    if not goes_on(situation, results, turn=heartbeat.turn, most=heartbeat.turns_allowed):
+        return NodeResult(state=_whole(heartbeat))
+    text = follow_up_text(
+        situation, results, turn=heartbeat.turn + 1, most=heartbeat.turns_allowed, nonce=heartbeat.mark
+    )
+    said = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
+    if said + estimate_tokens(text) > _room(heartbeat):
+        return NodeResult(state=_whole(heartbeat), changed=("the model has no room for a further turn",))
+    merged = merge_replies(heartbeat.earlier_reply, heartbeat.said)
+    noted = {note.text for note in merged.memory_notes}
+    heartbeat = with_percepts_received(heartbeat)
+    further = replace(
+        heartbeat,
+        goes_on=True,
+        turn=heartbeat.turn + 1,
+        answered=heartbeat.call_id,
+        follow_up=text,
+        said_tokens=said,
+        earlier_reply=merged,
+        earlier=heartbeat.whole,
+        present=TurnRecord(),
+        reply=None,
+        untaken=[],
+        decisions=[],
+        vectors={text: vector for text, vector in heartbeat.vectors.items() if text in noted},
+    )
+    return NodeResult(state=further, changed=(f"goes on to turn {further.turn}",))
+
+
+def with_percepts_received(heartbeat: Beat) -> Beat:
+    """Mark the percepts of the prompt as taken in, once."""
+    if heartbeat.heard or not heartbeat.situation.percepts:
+        return heartbeat
+    percept_ids = [UUID(percept.id) for percept in heartbeat.situation.percepts]
+    return replace(heartbeat.bringing(heard=percept_ids), heard=True)
+
+
+def _room(heartbeat: Beat) -> int:
+    """Return the most tokens of a prompt that leave the reply its share of the window."""
+    window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
+    return window - min(heartbeat.rules.reply_tokens, int(window * REPLY_SHARE))
+
+
+def _whole(heartbeat: Beat) -> Beat:
+    """Return the state with all replies merged."""
+    return replace(heartbeat, goes_on=False, reply=merge_replies(heartbeat.earlier_reply, heartbeat.said))
+
+
+def _failed(heartbeat: Beat) -> Beat:
+    """Return the state of the earlier round trips, with the failure of the last one on record."""
+    lost = Dropped(path=f"turn {heartbeat.turn}", value="", reason=heartbeat.failure)
+    return replace(
+        heartbeat,
+        goes_on=False,
+        failure="",
+        unreadable="",
+        reply=heartbeat.earlier_reply or Reply(),
+        present=TurnRecord(dropped=[lost]),
+    )

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.needs import Embedding
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import MemoryNote, ProposedAction, Reply
+from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood
-from arbor.heartbeat.steps.deciding import decide, embed
+from arbor.heartbeat.steps.decisions import decide, embed
 from tests.unit.heartbeat.beats import Answers, beat_of, decision_of, deed_of, refusal_of
 from tests.unit.heartbeat.builders import NOW, situation
 
@@ -87,7 +87,7 @@ def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> N
         ([decision_of("remember", content="c"), decision_of("reflect", insight="d")], [], [], [], ["c", "d"]),
         ([decision_of("synthesize", content="e")], ["f", "e"], [], [], ["e", "f"]),
         ([decision_of("maintain", content=None)], [], None, None, None),
-        ([refusal_of("recall", Verdict.TOO_SOON, query="a")], [], None, None, None),
+        ([refusal_of("recall", DecisionVerdict.TOO_SOON, query="a")], [], None, None, None),
         ([decision_of("reach_out_user", intent="g", content="h")], [], [], ["g", "h"], []),
         ([decision_of("rest")], ["i"], [], [], ["i"]),
     ],
@@ -133,7 +133,7 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
     result = Answers({Embedding: MEANT}).run(embed(beat_of(decisions=[decision], reply=Reply()))).state
 
     (judged,) = result.decisions
-    assert (judged.verdict, judged.cost) == (Verdict.BOUNDARY, 0)
+    assert (judged.verdict, judged.cost) == (DecisionVerdict.BOUNDARY, 0)
     assert EXAMPLE in judged.reason
     # What merely goes out is neither searched for nor stored: no checkpoint carries its vector.
     assert set(result.vectors) == ({HURT} if action in ("remember", "recall") else set())
@@ -151,7 +151,7 @@ def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
 def test_without_vectors_the_words_have_decided() -> None:
     heartbeat = beat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
     result = Answers({Embedding: {}}).run(embed(heartbeat)).state
-    assert (result.decisions[0].verdict, result.vectors) == (Verdict.RUN, {})
+    assert (result.decisions[0].verdict, result.vectors) == (DecisionVerdict.RUN, {})
 
 
 def test_vectors_of_earlier_turns_last() -> None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from arbor.contacts.cooldown import refusals
-from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.boundary_guard import dropped_at_boundaries, reply_within_boundaries, within_boundaries
+from arbor.heartbeat.decision import DecisionLimits, texts_to_check, texts_to_search, texts_to_store
 from arbor.heartbeat.decision import decide as decide_actions
-from arbor.heartbeat.decision import texts_to_check, texts_to_search, texts_to_store
 from arbor.heartbeat.needs import Embedding
 from arbor.heartbeat.state import Beat
 from arbor.pipeline.engine import NodeResult, Steps
@@ -20,9 +19,7 @@ from arbor.values import replace
 def decide(heartbeat: Beat) -> NodeResult[Beat]:
     """Decide about the proposed actions."""
     environment = heartbeat.situation.environment
-    decisions = decide_actions(
-        heartbeat.said.actions,
-        registry=ACTIONS,
+    limits = DecisionLimits(
         allowed=[*heartbeat.allowed, *heartbeat.missing],
         energy=heartbeat.energy,
         budget=heartbeat.budget,
@@ -35,8 +32,9 @@ def decide(heartbeat: Beat) -> NodeResult[Beat]:
             public_today=environment.published_today,
             limits=heartbeat.rules.contact_limits,
         ),
-        guarded=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
+        boundaries=partial(within_boundaries, boundaries=heartbeat.boundaries, vectors={}),
     )
+    decisions = decide_actions(heartbeat.said.actions, limits)
     return NodeResult(state=_within(replace(heartbeat, decisions=list(decisions)), vectors=None))
 
 

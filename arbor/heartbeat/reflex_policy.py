@@ -11,20 +11,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
-from arbor.heartbeat.modes import Mode
 from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_choices import (
+    Draft,
     carry_out,
     closest,
     connection,
     decide_proposals,
+    excerpt,
     first_hand,
     gist,
     potential_goals,
     query_of,
 )
-from arbor.heartbeat.reflex_draft import Draft, excerpt
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.reply import GoalUpdate, MemoryNote, ProposedGoal
+from arbor.heartbeat.situation import Mode, Situation
 from arbor.selves.boundaries import BoundaryResponse
 
 # Phrases of a request.
@@ -74,15 +75,17 @@ def _converse(situation: Situation, draft: Draft) -> None:
         text = f"{percept.kind.replace('_', ' ').capitalize()}: “{percept.content.strip()[:2_000]}”"
         params = {"content": text, "type": "episodic", "importance": 0.7}
         if not draft.act("remember", params, "What is said to me is worth keeping."):
-            draft.note(text)
+            draft.notes.append(MemoryNote(text=text))
         title = excerpt(f"See to it: {said}", 120)
         if _REQUEST.search(percept.content) and title_key(title) not in known:
             known.add(title_key(title))
-            draft.new_goal(
-                title,
-                f"Whoever asked has what they need: {quoted(said)}",
-                GoalLayer.TASK,
-                GoalSource.USER_REQUEST,
+            draft.new_goals.append(
+                ProposedGoal(
+                    title=title,
+                    description=f"Whoever asked has what they need: {quoted(said)}",
+                    layer=GoalLayer.TASK,
+                    source=GoalSource.USER_REQUEST,
+                )
             )
     if percepts:
         draft.act("recall", query_of(percepts[-1].content), "What do I know about this?")
@@ -104,12 +107,16 @@ def _plan(situation: Situation, draft: Draft) -> None:
     if goal.description:
         draft.think(f"It is done when: {excerpt(goal.description)}")
     if not chosen:
-        draft.concern(f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward.")
+        draft.concerns.append(
+            f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward."
+        )
         return
     draft.decompose(
         goal.id, [(name, _STEPS[name].format(goal=quoted(excerpt(goal.title)))) for name in chosen]
     )
-    draft.progress(goal.id, None, f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
+    draft.updates.append(
+        GoalUpdate(goal_id=goal.id, note=f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
+    )
     draft.act(
         "recall", query_of(goal.title, goal.description), "A first look at what I know.", goal_id=goal.id
     )
@@ -132,13 +139,12 @@ def _pursue(situation: Situation, draft: Draft) -> None:
         draft.think("I have too little energy for it now, so I wait.")
         return
     fraction = round(goal.fraction + (1 - goal.fraction) / len(steps), 3)
+    reason = f"Every step of {quoted(excerpt(goal.title))} is done."
+    update = GoalUpdate(goal_id=goal.id, progress=1.0, note=reason, state=GoalState.COMPLETED, reason=reason)
     if len(steps) > 1:
-        draft.progress(
-            goal.id, fraction, f"Did {quoted(excerpt(intent.description))}; {len(steps) - 1} steps to go."
-        )
-    else:
-        reason = f"Every step of {quoted(excerpt(goal.title))} is done."
-        draft.progress(goal.id, 1.0, reason, state=GoalState.COMPLETED, reason=reason)
+        note = f"Did {quoted(excerpt(intent.description))}; {len(steps) - 1} steps to go."
+        update = GoalUpdate(goal_id=goal.id, progress=fraction, note=note)
+    draft.updates.append(update)
 
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
@@ -176,7 +182,7 @@ def _reflect(situation: Situation, draft: Draft) -> None:
         draft.act(
             "reflect", {"insight": insight, "focus": excerpt(question) or None}, "To see what matters in it."
         )
-        draft.wonder(f"What follows from {quoted(excerpt(gist(view), 80))}?")
+        draft.curiosity.append(f"What follows from {quoted(excerpt(gist(view), 80))}?")
     _choose_goal(situation, draft, question or (gist(views[0]) if views else ""))
 
 
@@ -200,7 +206,7 @@ def _choose_goal(situation: Situation, draft: Draft, about: str) -> None:
     goals = potential_goals(about or f"what being {situation.name} is for")
     if not draft.act("brainstorm_goals", {"goals": goals}, "I want nothing yet."):
         first = goals[0]
-        draft.new_goal(first["title"], first["description"], GoalLayer.OBJECTIVE, GoalSource.CURIOSITY)
+        draft.new_goals.append(ProposedGoal(title=first["title"], description=first["description"]))
 
 
 _POLICIES: Mapping[Mode, Callable[[Situation, Draft], None]] = {

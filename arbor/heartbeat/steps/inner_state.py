@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, about
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.feeling import causes, events_of, learned_after, met_something_new, satisfactions
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.memory_sources import PEER_MESSAGE, USER_MESSAGE
 from arbor.heartbeat.needs import Meeting, Meetings
-from arbor.heartbeat.record import Deed
-from arbor.heartbeat.reply import PeerNote
-from arbor.heartbeat.situation import Situation
+from arbor.heartbeat.reply import PeerNote, Reply
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, GoalChange, GoalChangeKind
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Situation
 from arbor.heartbeat.state import Beat, MoodShift, Selfhood
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.boundaries import BoundaryResponse
-from arbor.selves.drives import after_heartbeat, in_touch, read_drives
+from arbor.selves.drives import (
+    CONTACT,
+    GOAL_COMPLETED,
+    SATISFACTION,
+    Drive,
+    after_heartbeat,
+    in_touch,
+    read_drives,
+)
 from arbor.selves.emotions import Event, baseline_of, change_of, read_mood
 from arbor.selves.experiences import ExperienceOutcome, NewExperience, lesson
 from arbor.values import replace
@@ -45,7 +51,7 @@ def feel(heartbeat: Beat) -> Steps[Beat]:
     )
     events = [
         *events_of(reply, results, changes),
-        *(Event.BOUNDARY for _ in _kept(situation, whole.deeds, heartbeat.crossings)),
+        *(Event.BOUNDARY for _ in _refusing(situation, whole.deeds, heartbeat.crossings)),
         *([Event.CONTACT] if any(percept.kind in _PEOPLE for percept in situation.percepts) else []),
     ]
     mood = read_mood(before.mood, baseline=baseline_of([before.tone]), now=heartbeat.now).moved(events)
@@ -82,25 +88,27 @@ def _refused(notes: Sequence[PeerNote], note: PeerNote, reason: str) -> Dropped:
     return Dropped(path=f"peer_notes[{notes.index(note)}]", value=note.model_dump_json(), reason=reason)
 
 
-def _kept(situation: Situation, deeds: Sequence[Deed], free: Sequence[ItemBoundaryMatch]) -> set[str]:
+def _refusing(
+    situation: Situation, actions: Sequence[ActionRecord], free: Sequence[ItemBoundaryMatch]
+) -> set[str]:
     """Return the boundaries that refused something, from outside or within; flags do not count."""
     outside = {
         crossing.boundary for crossing in situation.crossed if crossing.response is not BoundaryResponse.FLAG
     }
     within = {
         crossing.boundary
-        for deed in deeds
-        if deed.decision.verdict is Verdict.BOUNDARY
-        for crossing in deed.decision.crossed
+        for action in actions
+        if action.decision.verdict is DecisionVerdict.BOUNDARY
+        for crossing in action.decision.crossed
     }
     return outside | within | {crossing.crossed.boundary for crossing in free if crossing.reason}
 
 
-def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]:
+def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewExperience]:
     """Return an experience for each action with a cost."""
     found = []
-    for deed in deeds:
-        result = deed.result
+    for action in actions:
+        result = action.result
         if not result.cost:
             continue
         attempts, successes = before.learned.get(result.action, (0, 0))
@@ -109,7 +117,7 @@ def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]
             if result.outcome in ExperienceOutcome
             else ExperienceOutcome.UNKNOWN
         )
-        what = about(deed.decision.params)
+        what = about(action.decision.params)
         taught = lesson(
             action=result.action,
             about=what,
@@ -122,7 +130,7 @@ def _experiences(deeds: Sequence[Deed], before: Selfhood) -> list[NewExperience]
     return found
 
 
-def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
+def _boundary_notes(heartbeat: Beat, actions: Sequence[ActionRecord]) -> list[AuditNote]:
     """Return the audit notes of all boundary matches."""
     asked = [
         (
@@ -133,16 +141,16 @@ def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
     done = [
         (
-            f"{deed.decision.action} {'refused' if deed.decision.verdict is Verdict.BOUNDARY else 'went on'}"
+            f"{action.decision.action} {'refused' if action.decision.verdict is DecisionVerdict.BOUNDARY else 'went on'}"
             f" at {crossing.boundary} ({crossing.response}): {crossing.why}",
             {
                 **crossing.model_dump(mode="json"),
-                "action": deed.decision.action,
-                "verdict": deed.decision.verdict.value,
+                "action": action.decision.action,
+                "verdict": action.decision.verdict.value,
             },
         )
-        for deed in deeds
-        for crossing in deed.decision.crossed
+        for action in actions
+        for crossing in action.decision.crossed
     ]
     return [
         AuditNote(
@@ -152,12 +160,12 @@ def _boundary_notes(heartbeat: Beat, deeds: Sequence[Deed]) -> list[AuditNote]:
     ]
 
 
-def _free_note(crossing: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
+def _free_note(match: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
     """Return message and detail about a matched item of the reply."""
-    crossed = crossing.crossed
-    became = "not taken" if crossing.reason else "taken"
-    message = f"{crossing.path} {became} at {crossed.boundary} ({crossed.response}): {crossed.why}"
-    detail = {**crossed.model_dump(mode="json"), "path": crossing.path, "reason": crossing.reason}
+    crossed = match.crossed
+    became = "not taken" if match.reason else "taken"
+    message = f"{match.path} {became} at {crossed.boundary} ({crossed.response}): {crossed.why}"
+    detail = {**crossed.model_dump(mode="json"), "path": match.path, "reason": match.reason}
     return message, detail
 
 
@@ -188,3 +196,109 @@ def _meetings(
         if name
     ]
     return met, [*notes_by_peer.values(), *further]
+
+
+#: Percepts with news from outside (`apps.heartbeats.models.PerceptKind`).
+NEWS = frozenset({USER_MESSAGE, PEER_MESSAGE, "environment"})
+#: Actions with news from outside.
+INQUIRIES = frozenset({"inquire_shallow", "inquire_deep"})
+
+_OUTCOMES: Mapping[ActionOutcome, Event] = {
+    ActionOutcome.SUCCESS: Event.SUCCESS,
+    ActionOutcome.BLOCKED: Event.BLOCKED,
+    ActionOutcome.FAILURE: Event.FAILURE,
+}
+_DEEDS: Mapping[str, Event] = {
+    "rest": Event.REST,
+    "reach_out_user": Event.REACH_OUT,
+    "reach_out_public": Event.REACH_OUT,
+}
+_CHANGES: Mapping[GoalChangeKind, Event] = {
+    GoalChangeKind.COMPLETED: Event.GOAL_DONE,
+    GoalChangeKind.PROGRESSED: Event.GOAL_PROGRESSED,
+    GoalChangeKind.CREATED: Event.GOAL_CREATED,
+    GoalChangeKind.PLANNED: Event.GOAL_PLANNED,
+    GoalChangeKind.BLOCKED: Event.GOAL_BLOCKED,
+    GoalChangeKind.REFUSED: Event.GOAL_REFUSED,
+    GoalChangeKind.ABANDONED: Event.GOAL_ABANDONED,
+}
+
+
+def events_of(reply: Reply, results: Sequence[ActionResult], changes: Sequence[GoalChange]) -> list[Event]:
+    """Return the events that move the mood, in order; changes by rules do not count."""
+    deeds = [_event(result) for result in results]
+    moves = [_CHANGES.get(change.kind) for change in changes if not change.by_rule]
+    return [
+        *(event for event in (*deeds, *moves) if event is not None),
+        *(Event.CONCERN for _ in reply.concerns),
+    ]
+
+
+def satisfactions(
+    situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
+) -> list[tuple[Drive, float]]:
+    """Return the satisfied drives and by how much; goals closed by rules do not count."""
+    found = [
+        SATISFACTION[result.action]
+        for result in results
+        if result.outcome is ActionOutcome.SUCCESS and result.action in SATISFACTION
+    ]
+    found += [
+        GOAL_COMPLETED for change in changes if change.kind is GoalChangeKind.COMPLETED and not change.by_rule
+    ]
+    # Contact with users: `arbor.selves.drives.in_touch`.
+    found += [CONTACT for percept in situation.percepts if percept.kind == PEER_MESSAGE]
+    return found
+
+
+def causes(situation: Situation, results: Sequence[ActionResult], *, met_new: bool) -> dict[Drive, bool]:
+    """Return for each drive whether its cause lasts after the heartbeat (seed 004, "Drives")."""
+    return {
+        Drive.CURIOSITY: not met_new,
+        Drive.COHERENCE: bool(situation.contradictions),
+        Drive.COMPETENCE: any(goal.fraction < 1 for goal in situation.goals),
+        # Silence lasts until contact, which satisfies the drive.
+        Drive.CONNECTION: True,
+        Drive.REST: any(result.cost for result in results),
+    }
+
+
+def met_something_new(
+    situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
+) -> bool:
+    """Return whether the heartbeat met news, a goal that no rule created, or an action never tried before."""
+    tried = {capability.action for capability in situation.capabilities}
+    return (
+        any(percept.kind in NEWS for percept in situation.percepts)
+        or any(change.kind is GoalChangeKind.CREATED and not change.by_rule for change in changes)
+        or any(result.cost and result.action not in tried for result in results)
+        or any(result.action in INQUIRIES and result.outcome is ActionOutcome.SUCCESS for result in results)
+    )
+
+
+class Tries(NamedTuple):
+    """Attempts and successes of an action."""
+
+    attempts: int
+    successes: int
+
+
+def learned_after(
+    learned: Mapping[str, Sequence[int]], results: Sequence[ActionResult]
+) -> dict[str, list[int]]:
+    """Return attempts and successes by action after this heartbeat; refusals are no attempts."""
+    counted = {action: Tries(*map(int, counts[:2])) for action, counts in learned.items()}
+    for result in results:
+        if result.outcome in (ActionOutcome.BLOCKED, ActionOutcome.UNKNOWN):
+            continue
+        before = counted.get(result.action, Tries(0, 0))
+        counted[result.action] = Tries(
+            before.attempts + 1, before.successes + (result.outcome is ActionOutcome.SUCCESS)
+        )
+    return {action: list(tries) for action, tries in counted.items()}
+
+
+def _event(result: ActionResult) -> Event | None:
+    if result.outcome is ActionOutcome.SUCCESS and result.action in _DEEDS:
+        return _DEEDS[result.action]
+    return _OUTCOMES.get(result.outcome)

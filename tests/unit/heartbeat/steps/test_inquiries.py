@@ -9,11 +9,10 @@ from uuid import UUID
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
-from arbor.heartbeat.needs import CallReply, CallResult, Placing, Question
-from arbor.heartbeat.record import TurnRecord
-from arbor.heartbeat.results import ActionOutcome
+from arbor.heartbeat.needs import CallReply, EndedCall, Placing, Question
+from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import Beat, Inquiry
-from arbor.heartbeat.steps.inquiring import MOST_WEB_TRUST, Work, pending_work
+from arbor.heartbeat.steps.inquiries import MOST_WEB_TRUST, Work, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
@@ -60,16 +59,16 @@ def beat_with(*work: Inquiry, **changes: Any) -> Beat:
     return beat_of(**(values | changes))
 
 
-def answered(text: Any, call_id: UUID = ANSWER) -> CallResult:
+def answered(text: Any, call_id: UUID = ANSWER) -> EndedCall:
     written = text if isinstance(text, str) else json.dumps(text)
-    return CallResult(call_id=call_id, complete=True, text=written)
+    return EndedCall(call_id=call_id, complete=True, text=written)
 
 
-def failed(kind: str = "WebFailed", call_id: UUID = WEB) -> CallResult:
-    return CallResult(call_id=call_id, complete=False, text="", error="it is away", error_kind=kind)
+def failed(kind: str = "WebFailed", call_id: UUID = WEB) -> EndedCall:
+    return EndedCall(call_id=call_id, complete=False, text="", error="it is away", error_kind=kind)
 
 
-def gone_on(heartbeat: Beat, result: CallResult, answers: Answers | None = None) -> NodeResult[Beat]:
+def gone_on(heartbeat: Beat, result: EndedCall, answers: Answers | None = None) -> NodeResult[Beat]:
     return (answers or Answers()).run(Work().resume(heartbeat, result))
 
 
@@ -207,7 +206,7 @@ def test_a_judged_answer_is_stored_as_sure_as_it_was_judged() -> None:
 
 
 @pytest.mark.parametrize("result", [failed("ModelRefused", JUDGE), answered("so what", JUDGE)])
-def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: CallResult) -> None:
+def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: EndedCall) -> None:
     answers = Answers()
     ended = gone_on(beat_with(judging()), result, answers)
 

@@ -11,18 +11,24 @@ from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
-from arbor.heartbeat.decision import Decision, Verdict
+from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
-from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Service, Themes
-from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.record import Deed
-from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind, answer, refused
-from arbor.heartbeat.sections.text import line
+from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Service, Themes
+from arbor.heartbeat.quotations import clip, line
+from arbor.heartbeat.results import (
+    ActionOutcome,
+    ActionRecord,
+    ActionResult,
+    GoalChange,
+    GoalChangeKind,
+    answer,
+    refused,
+)
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps import making
-from arbor.heartbeat.steps.following import taken_in
-from arbor.heartbeat.steps.inquiring import inquire, pending_work
+from arbor.heartbeat.steps import new_memories
+from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
+from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -62,7 +68,7 @@ def act(heartbeat: Beat) -> Steps[Beat]:
     denied = [
         _denial(heartbeat, decision)
         for decision in heartbeat.decisions
-        if decision.verdict is Verdict.NOT_PERMITTED
+        if decision.verdict is DecisionVerdict.NOT_PERMITTED
     ]
     energy = heartbeat.energy
     for result in results:
@@ -72,7 +78,7 @@ def act(heartbeat: Beat) -> Steps[Beat]:
         result.action == "rest" and result.outcome is ActionOutcome.SUCCESS for result in results
     )
     deeds = [
-        Deed(decision=decision, result=result, turn=max(heartbeat.turn, 1))
+        ActionRecord(decision=decision, result=result, turn=max(heartbeat.turn, 1))
         for decision, result in zip(heartbeat.decisions, results, strict=True)
     ]
     heartbeat = heartbeat.with_present(
@@ -82,7 +88,7 @@ def act(heartbeat: Beat) -> Steps[Beat]:
         heartbeat = heartbeat.bringing(backlog=execution.backlog)
     # The actions are committed with the leg, so the same percepts must not cause them again.
     heartbeat = replace(
-        taken_in(heartbeat.bringing(audit=denied)),
+        with_percepts_received(heartbeat.bringing(audit=denied)),
         energy_end=energy,
         rests=rests,
         work=pending_work(heartbeat.decisions, results),
@@ -153,7 +159,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
         model=heartbeat.embedding_model,
         limit=decision.params["limit"],
         now=heartbeat.now,
-        only=making.only_of(decision.params, NOT_OWN_BEATS),
+        only=new_memories.only_of(decision.params, NOT_OWN_BEATS),
     )
     if not found:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
@@ -179,11 +185,11 @@ def _read_out(memory: Recalled) -> str:
 def make(execution: Execution, decision: Decision) -> Act:
     """Store a new memory, linked to the memories that it is made from."""
     heartbeat = execution.heartbeat
-    wanted = making.MADE[decision.action](heartbeat, decision)
+    wanted = new_memories.MADE[decision.action](heartbeat, decision)
     materials: Collection[UUID] = ()
     if wanted.materials:
         materials = yield OwnMemories(named=wanted.materials, required=True)
-    placed: Placed = yield making.placing(heartbeat, wanted.memory)
+    placed: PlacedMemories = yield new_memories.placing(heartbeat, wanted.memory)
     made_from = tuple(sorted({memory_id for memory_id in materials if memory_id != placed.ids[0]}))
     if made_from:
         execution.heartbeat = heartbeat.bringing(derived=((placed.ids[0], made_from),))

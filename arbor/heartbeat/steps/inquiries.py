@@ -9,14 +9,13 @@ from typing import Any
 
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
-from arbor.heartbeat.memory_sources import OWN_CONCLUSION_TRUST
-from arbor.heartbeat.needs import CallReply, CallResult, Placed, Placing, Question
+from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.quotations import clip
-from arbor.heartbeat.record import Deed
-from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
+from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
 from arbor.heartbeat.state import Beat, Inquiry
+from arbor.heartbeat.steps.new_memories import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
-from arbor.heartbeat.steps.thinking import OUT_OF_REACH, with_next_model
+from arbor.heartbeat.steps.round_trips import OUT_OF_REACH, with_next_model
 from arbor.memory.details import SemanticDetail
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
@@ -98,7 +97,7 @@ class Work:
         asked = Question(model=WEB_HANDLE, request=request.to_json())
         return _waiting(heartbeat, replace(inquiry, step=CallPurpose.WEB.value), asked)
 
-    def resume(self, heartbeat: Beat, result: CallResult) -> Steps[Beat]:
+    def resume(self, heartbeat: Beat, result: EndedCall) -> Steps[Beat]:
         """Continue with the result of the call."""
         inquiry = heartbeat.work[0]
         if not result.complete:
@@ -113,7 +112,7 @@ class Work:
             return (yield from _unanswered(heartbeat, inquiry, result, reason))
 
 
-def _found(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _found(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
     findings = Findings.from_json(json.loads(result.text))
     remembered: list[str] = []
     if inquiry.depth == Depth.DEEP:
@@ -140,7 +139,7 @@ def _found(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]
     return _asking(heartbeat, inquiry, findings.pages)
 
 
-def _answered(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _answered(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
     found = read_answer(result.text, pages=len(inquiry.pages))
     if not found.text or inquiry.depth == Depth.SHALLOW:
         return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=found)))
@@ -158,13 +157,13 @@ def _answered(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Be
     return _asking(heartbeat, inquiry, pages)
 
 
-def _appraised(heartbeat: Beat, inquiry: Inquiry, result: CallResult) -> Steps[Beat]:
+def _appraised(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
     appraisal = read_appraisal(result.text)
     judged = _answer_in(inquiry, confidence=appraisal.confidence)
     return (yield from _done(heartbeat, InquiryResult(inquiry=inquiry, answer=judged, note=appraisal.reason)))
 
 
-_STEPS: Mapping[str, Callable[[Beat, Inquiry, CallResult], Steps[Beat]]] = {
+_STEPS: Mapping[str, Callable[[Beat, Inquiry, EndedCall], Steps[Beat]]] = {
     CallPurpose.WEB.value: _found,
     CallPurpose.ANSWER.value: _answered,
     CallPurpose.APPRAISE.value: _appraised,
@@ -179,7 +178,7 @@ def _ask_next(heartbeat: Beat, inquiry: Inquiry) -> Steps[Beat]:
     return replace(asked, changed=(f"{heartbeat.model} is out of reach; {following.model} is asked",))
 
 
-def _unanswered(heartbeat: Beat, inquiry: Inquiry, result: CallResult, reason: str) -> Steps[Beat]:
+def _unanswered(heartbeat: Beat, inquiry: Inquiry, result: EndedCall, reason: str) -> Steps[Beat]:
     """End an inquiry whose call failed; an answer without a review counts, with half its confidence."""
     if inquiry.step == CallPurpose.APPRAISE:
         assert inquiry.answer is not None
@@ -211,7 +210,7 @@ def _done(heartbeat: Beat, found: InquiryResult) -> Steps[Beat]:
     kept: list[str] = []
     if inquiry.depth == Depth.DEEP or found.answer.worth_keeping:
         # Maintenance embeds the text, which is known only now; until then recall finds it by its words.
-        placed: Placed = yield Placing(
+        placed: PlacedMemories = yield Placing(
             memories=[_memory(heartbeat, found)], vectors=None, model=heartbeat.embedding_model
         )
         kept = [str(memory_id) for memory_id in placed.ids]
@@ -232,7 +231,7 @@ def _began(heartbeat: Beat, inquiry: Inquiry) -> ActionResult:
 
 def _ended(heartbeat: Beat, inquiry: Inquiry, result: ActionResult) -> NodeResult[Beat]:
     """Store the result, and remove the inquiry."""
-    deeds: list[Deed] = [*heartbeat.deeds]
+    deeds: list[ActionRecord] = [*heartbeat.deeds]
     deeds[inquiry.place] = replace(deeds[inquiry.place], result=result)
     heartbeat = replace(heartbeat.with_present(deeds=deeds), work=heartbeat.work[1:])
     return NodeResult(state=heartbeat, changed=(f"{result.action}: {result.summary}",))

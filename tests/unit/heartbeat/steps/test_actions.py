@@ -13,12 +13,11 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, NotFound
 from arbor.goals.values import GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.decision import Decision, Verdict
-from arbor.heartbeat.needs import OpenBacklog, OwnMemories, Placed, Placing, Service, Themes
-from arbor.heartbeat.record import TurnRecord
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, answer
+from arbor.heartbeat.decision import Decision, DecisionVerdict
+from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Placing, Service, Themes
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
-from arbor.heartbeat.steps.acting import ACTS, READ_LENGTH, act
+from arbor.heartbeat.steps.actions import ACTS, READ_LENGTH, act
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, Retention
@@ -64,7 +63,7 @@ def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
     found = Answers({RecallRequest: []})
     heartbeat = acted(
         paid("recall", query="a"),
-        refusal_of("fly", Verdict.UNKNOWN, "there is no fly"),
+        refusal_of("fly", DecisionVerdict.UNKNOWN, "there is no fly"),
         paid("rest"),
         answers=found,
     )
@@ -105,7 +104,7 @@ def test_the_deeds_of_a_further_turn_say_so_and_earlier_goal_changes_last() -> N
 
 
 def test_what_the_template_does_not_allow_is_audited() -> None:
-    heartbeat = acted(refusal_of("recall", Verdict.NOT_PERMITTED, "not allowed"))
+    heartbeat = acted(refusal_of("recall", DecisionVerdict.NOT_PERMITTED, "not allowed"))
     (note,) = heartbeat.effects.audit
     assert (note.action, note.message) == ("denied", "recall: not allowed")
     assert note.detail == {"heartbeat_id": str(HEARTBEAT)}
@@ -266,7 +265,7 @@ def test_what_has_no_vector_is_left_to_maintenance() -> None:
 
 
 def test_what_is_known_already_is_only_a_part() -> None:
-    known = Placed(ids=(KNOWN,), duplicates=frozenset({KNOWN}))
+    known = PlacedMemories(ids=(KNOWN,), duplicates=frozenset({KNOWN}))
     heartbeat = acted(paid("remember", content="a"), answers=Answers({Placing: known}))
     result = heartbeat.deeds[0].result
     assert (result.outcome, result.summary) == (ActionOutcome.PARTIAL, "that was known already")
@@ -337,7 +336,7 @@ def test_a_goal_is_moved_and_one_that_is_not_there_is_said() -> None:
 def test_an_inquiry_begins_and_is_left_to_the_step_that_carries_it_on() -> None:
     shallow = paid("inquire_shallow", question="How deep?", queries=["reef depth"])
     deep = paid("inquire_deep", question="How old?")
-    refused = refusal_of("inquire_deep", Verdict.TOO_LITTLE_ENERGY, question="no", queries=[])
+    refused = refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[])
     heartbeat = acted(paid("rest"), shallow, refused, deep, energy_start=20.0)
 
     assert [deed.result.outcome.value for deed in heartbeat.deeds] == [

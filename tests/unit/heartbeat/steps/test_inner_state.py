@@ -8,14 +8,13 @@ from uuid import UUID
 import pytest
 
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch
-from arbor.heartbeat.decision import Verdict
+from arbor.heartbeat.decision import DecisionVerdict
 from arbor.heartbeat.needs import Meetings
-from arbor.heartbeat.record import TurnRecord
 from arbor.heartbeat.reply import PeerNote, PeerOutcome, Reply
-from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind
-from arbor.heartbeat.self_views import BoundaryMatchView, CapabilityView
+from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
 from arbor.heartbeat.state import Beat, Selfhood
-from arbor.heartbeat.steps.feeling import feel
+from arbor.heartbeat.steps.inner_state import feel
+from arbor.heartbeat.views import CapabilityView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from arbor.selves.emotions import DELTAS, USUAL, Event
@@ -39,18 +38,16 @@ def felt(*deeds: Any, answers: Any = None, seen: dict[str, Any] | None = None, *
     )
 
 
-def crossed(response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm") -> BoundaryMatchView:
-    return BoundaryMatchView(
-        boundary=name, response=response, description="I do not hurt", why="it says hurt"
-    )
+def crossed(response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm") -> MatchedBoundary:
+    return MatchedBoundary(boundary=name, response=response, description="I do not hurt", why="it says hurt")
 
 
 def changed(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
     return GoalChange(kind=kind, title="x", change="y", by_rule=by_rule)
 
 
-def refused_at(view: BoundaryMatchView) -> Any:
-    deed = deed_of("recall", verdict=Verdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
+def refused_at(view: MatchedBoundary) -> Any:
+    deed = deed_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
     decision = deed.decision.model_copy(update={"crossed": [view]})
     return type(deed)(decision=decision, result=deed.result)
 

@@ -9,24 +9,24 @@ from uuid import UUID
 import pytest
 
 from arbor.heartbeat.items import Dropped
-from arbor.heartbeat.modes import Mode
-from arbor.heartbeat.needs import AskedBefore, CallResult, PastQuestion, Question
+from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
 from arbor.heartbeat.questions import request_of
-from arbor.heartbeat.record import TurnRecord
-from arbor.heartbeat.reply import NewGoal, Reply
+from arbor.heartbeat.reply import ProposedGoal, Reply
+from arbor.heartbeat.results import TurnRecord
+from arbor.heartbeat.situation import Mode
 from arbor.heartbeat.state import Beat, PromptParts, Routing
-from arbor.heartbeat.steps.thinking import Think, build_the_prompt, parse, with_next_model
+from arbor.heartbeat.steps.round_trips import Think, build_the_prompt, parse, with_next_model
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
-from arbor.models.ports import CallPurpose, Message
-from arbor.pipeline.engine import Outcome
+from arbor.models.ports import CallPurpose, PromptMessage
+from arbor.pipeline.engine import NodeOutcome
 from tests.unit.heartbeat.beats import CALL, Answers, beat_of, moment_of, opening_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
 
 PURSUING: dict[str, Any] = {"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}
 ASKED = AskedBefore(
     system="You live.",
-    messages=(Message(role="user", content="Look."),),
+    messages=(PromptMessage(role="user", content="Look."),),
     sections=({"name": "moment", "text": "Look.", "tokens": 2, "cut": 0},),
     reply='{"thinking": "hm"}',
 )
@@ -171,15 +171,15 @@ def test_a_further_turn_goes_on_with_the_conversation() -> None:
 # --- The answer ----------------------------------------------------------------------------------------
 
 
-def failed(kind: str) -> CallResult:
-    return CallResult(call_id=CALL, complete=False, text="", error="it is away", error_kind=kind)
+def failed(kind: str) -> EndedCall:
+    return EndedCall(call_id=CALL, complete=False, text="", error="it is away", error_kind=kind)
 
 
 def test_a_reply_is_taken_with_its_call() -> None:
-    result = Think().resume(prompted(failure="before"), CallResult(call_id=CALL, complete=True, text="{}"))
+    result = Think().resume(prompted(failure="before"), EndedCall(call_id=CALL, complete=True, text="{}"))
     heartbeat = result.state
     assert (result.outcome, heartbeat.reply_text, heartbeat.call_id, heartbeat.failure) == (
-        Outcome.SUCCESS,
+        NodeOutcome.SUCCESS,
         "{}",
         CALL,
         "",
@@ -189,22 +189,22 @@ def test_a_reply_is_taken_with_its_call() -> None:
 @pytest.mark.parametrize(
     ("kind", "left", "outcome", "model"),
     [
-        ("ModelUnavailable", ["b/y", "c/z"], Outcome.RETRY, "b/y"),
-        ("ModelTimeout", ["b/y"], Outcome.RETRY, "b/y"),
-        ("ModelUnavailable", [], Outcome.FAILURE, "openai/large"),
-        ("ModelRefused", ["b/y"], Outcome.FAILURE, "openai/large"),
-        ("ZeroDivisionError", ["b/y"], Outcome.FAILURE, "openai/large"),
+        ("ModelUnavailable", ["b/y", "c/z"], NodeOutcome.RETRY, "b/y"),
+        ("ModelTimeout", ["b/y"], NodeOutcome.RETRY, "b/y"),
+        ("ModelUnavailable", [], NodeOutcome.FAILURE, "openai/large"),
+        ("ModelRefused", ["b/y"], NodeOutcome.FAILURE, "openai/large"),
+        ("ZeroDivisionError", ["b/y"], NodeOutcome.FAILURE, "openai/large"),
     ],
 )
 def test_a_call_that_failed_fails_the_beat_or_asks_the_next_model(
-    kind: str, left: list[str], outcome: Outcome, model: str
+    kind: str, left: list[str], outcome: NodeOutcome, model: str
 ) -> None:
     result = Think().resume(prompted(models_left=left), failed(kind))
 
     assert (result.outcome, result.state.model) == (outcome, model)
     assert result.state.failure == f"{kind}: it is away"
     assert result.state.reply is None
-    if outcome is Outcome.RETRY:
+    if outcome is NodeOutcome.RETRY:
         assert result.state.models_left == left[1:]
         assert "b/y is asked" in result.changed[0]
 
@@ -222,7 +222,7 @@ def test_a_reply_is_read_and_what_is_not_used_is_on_record() -> None:
     result = parse(beat_of(turn=1, reply_text=text, invalid_replies=2, failure="x", unreadable="y"))
 
     heartbeat = result.state
-    assert result.outcome is Outcome.SUCCESS
+    assert result.outcome is NodeOutcome.SUCCESS
     assert [action.action for action in heartbeat.said.actions] == ["rest"]
     assert (heartbeat.failure, heartbeat.unreadable, heartbeat.invalid_replies, heartbeat.turns) == (
         "",
@@ -238,13 +238,13 @@ def test_a_reply_is_read_and_what_is_not_used_is_on_record() -> None:
 def test_an_unreadable_reply_is_asked_for_again_and_counts() -> None:
     result = parse(beat_of(turn=1, reply_text="so what", invalid_replies=1))
     heartbeat = result.state
-    assert (result.outcome, heartbeat.invalid_replies, heartbeat.reply) == (Outcome.RETRY, 2, None)
+    assert (result.outcome, heartbeat.invalid_replies, heartbeat.reply) == (NodeOutcome.RETRY, 2, None)
     assert heartbeat.failure == f"no usable reply in 2 tries: {heartbeat.unreadable}"
 
 
 def test_a_further_turn_takes_up_no_more_goals_than_its_beat_may() -> None:
     goals = [{"title": f"goal {number}"} for number in range(2)]
-    earlier = Reply(new_goals=[NewGoal(title="a"), NewGoal(title="b")])
+    earlier = Reply(new_goals=[ProposedGoal(title="a"), ProposedGoal(title="b")])
     before = Dropped(path="a", value="", reason="b")
     heartbeat = beat_of(
         turn=2,
