@@ -65,9 +65,9 @@ def _emptying(tables: list[str]) -> Composed:
     Its statements are planned once for all tests. TRUNCATE would make a file anew for each table and index.
     """
     steps = SQL("").join(
-        SQL("IF EXISTS (SELECT FROM {table}) THEN DELETE FROM {table}; found := array_append(found, {name}); END IF; ").format(
-            table=Identifier("public", name), name=name
-        )
+        SQL(
+            "IF EXISTS (SELECT FROM {table}) THEN DELETE FROM {table}; found := array_append(found, {name}); END IF; "
+        ).format(table=Identifier("public", name), name=name)
         for name in tables
     )
     return SQL(
