@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -17,6 +18,17 @@ settings.load_profile("arbor")
 
 #: Settings that name a real provider; tests and the processes they start must not see them.
 PROVIDER_SETTINGS = ("OPENAI_", "ANTHROPIC_", "OPENROUTER_", "OLLAMA_")
+
+
+def pytest_sessionstart() -> None:
+    """Collect no garbage while the tests are found: there is none."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests, which stay until the end, out of every collection of garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 def _is_beyond_this_machine(family: int, address: Any) -> bool:
