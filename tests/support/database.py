@@ -50,8 +50,8 @@ class Cleaner:
         self._session.close()
 
     def empty(self) -> None:
-        """Delete all rows; end what a test left under way."""
-        _leave_transactions()
+        """Roll back open transactions and delete all rows."""
+        _end_transactions()
         row = self._session.execute("SELECT pg_temp.empty_tables()").fetchone()
         assert row is not None
         if "memories_memory" in row[0]:
@@ -76,8 +76,8 @@ def _emptying(tables: list[str]) -> Composed:
     ).format(steps)
 
 
-def _leave_transactions() -> None:
-    """End the sessions that are in a transaction, and hold its locks; the others stay for the next test."""
+def _end_transactions() -> None:
+    """End the sessions that have a transaction open, with its locks; the others stay for the next test."""
     for alias in (APP, OPS):
         wrapper = connections[alias]
         session: Any = wrapper.connection
