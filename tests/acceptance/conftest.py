@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.local_model import local_model_server
-from tests.integration.conftest import cleaner, database, django_db_setup, postgres, tenant
+from tests.integration.conftest import cleaner, database, django_db_setup, emptier, postgres, tenant
 
-__all__ = ["cleaner", "database", "django_db_setup", "local_model_server", "postgres", "tenant"]
+__all__ = ["cleaner", "database", "django_db_setup", "emptier", "local_model_server", "postgres", "tenant"]
 
 #: Whole files are shared out in this order: the longest first, so that both workers end together.
 LONGEST_FIRST = ("test_survives_kills.py", "test_up.py", "test_survives_outages.py")

@@ -44,7 +44,7 @@ from tests.factories.memories import (
 )
 from tests.factories.selves import BeliefFactory
 from tests.factories.users import PASSWORD, UserFactory
-from tests.support.database import Cleaner
+from tests.support.database import Emptier
 
 CHROMIUM = find_chromium()
 pytestmark = [
@@ -133,7 +133,7 @@ def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
 
 
 @pytest.fixture(scope="module")
-def scene(address: str, browser: Browser, cleaner: Cleaner, django_db_blocker: Any) -> Iterator[Scene]:
+def scene(address: str, browser: Browser, emptier: Emptier, django_db_blocker: Any) -> Iterator[Scene]:
     """Return a scene that all tests of this file look at, in their order."""
     with django_db_blocker.unblock():
         tenant = create_tenant(slug="acme", name="Acme")
@@ -146,7 +146,7 @@ def scene(address: str, browser: Browser, cleaner: Cleaner, django_db_blocker: A
         browser.fill("#id_password", PASSWORD)
         browser.click("#login-form button[type=submit]")
         yield Scene(browser=browser, url=f"{address}/admin", agent=agent, beats=beats)
-        cleaner.empty()
+        emptier.empty()
 
 
 def picture(browser: Browser, folder: Path, name: str) -> None:

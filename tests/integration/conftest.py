@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 from django.db import connections
 
@@ -14,7 +15,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from config.servers.postgres import EmbeddedPostgres
 from tests.support.cluster import migrated_server, set_serving_passwords
-from tests.support.database import Cleaner, use_database
+from tests.support.database import Emptier, use_database
 
 
 @pytest.fixture(scope="session")
@@ -37,19 +38,24 @@ def django_db_setup(postgres: EmbeddedPostgres, django_db_blocker: Any) -> Itera
 
 
 @pytest.fixture(scope="session")
-def cleaner(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[Cleaner]:
+def cleaner(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[psycopg.Connection[Any]]:
+    """Return a session of the superuser."""
+    with psycopg.connect(postgres.superuser_url, autocommit=True) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def emptier(cleaner: psycopg.Connection[Any]) -> Emptier:
     """Return what empties the database."""
-    made = Cleaner(postgres.superuser_url)
-    yield made
-    made.close()
+    return Emptier(cleaner)
 
 
 @pytest.fixture
-def database(cleaner: Cleaner, django_db_blocker: Any) -> Iterator[None]:
+def database(emptier: Emptier, django_db_blocker: Any) -> Iterator[None]:
     """Let the test use the database through every role, and empty it afterwards: tests commit, as the product does."""
     with django_db_blocker.unblock():
         yield
-        cleaner.empty()
+        emptier.empty()
 
 
 @pytest.fixture

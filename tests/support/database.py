@@ -30,11 +30,11 @@ def use_database(owner_url: str) -> None:
         settings.update({key: found[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")})
 
 
-class Cleaner:
-    """A session that may delete everything: past row security, privileges and references."""
+class Emptier:
+    """Empties the database through a session that may delete everything: past row security, privileges and references."""
 
-    def __init__(self, superuser_url: str) -> None:
-        self._session = psycopg.connect(superuser_url, autocommit=True)
+    def __init__(self, session: psycopg.Connection[Any]) -> None:
+        self._session = session
         self._session.execute("SET session_replication_role = replica")
         tables = [
             name
@@ -44,10 +44,6 @@ class Cleaner:
             if name not in FILLED
         ]
         self._session.execute(_emptying(tables))
-
-    def close(self) -> None:
-        """End the session."""
-        self._session.close()
 
     def empty(self) -> None:
         """Roll back open transactions and delete all rows."""
