@@ -81,6 +81,8 @@ def address(django_db_setup: None) -> Iterator[str]:
     """Serve the console as it is, on a port of its own."""
     server = ThreadedWSGIServer(("127.0.0.1", 0), _Silent)
     server.set_app(get_wsgi_application())
+    # Closing the server then waits for its threads, which close their connections to the database.
+    server.daemon_threads = False
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -90,7 +92,7 @@ def address(django_db_setup: None) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser(address: str) -> Iterator[Browser]:
     assert CHROMIUM is not None
     with Browser(CHROMIUM) as opened:
         yield opened
