@@ -1,6 +1,6 @@
 # Every target prepares .venv first; that takes no time when nothing has changed.
 .DEFAULT_GOAL := help
-.PHONY: help setup up down check test bars lock local-model bench
+.PHONY: help setup up down check types rules test bars lock local-model bench
 
 VENV := .venv/bin
 # Tests share the cores; those that start whole systems file by file, each file with folders and ports of its own.
@@ -20,18 +20,23 @@ down: setup ## Stop what `make up` runs
 	@$(VENV)/arbor down
 
 check: setup ## Everything static: style, words, types, import contracts, migrations
+	@$(MAKE) --no-print-directory -j 2 types rules
+
+types:
+	$(VENV)/mypy
+
+rules:
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/python -m tests.words
-	$(VENV)/mypy
 	$(VENV)/lint-imports
 	$(VENV)/arbor manage check
 	$(VENV)/arbor manage makemigrations --check --dry-run
 
-test: check ## Every test
+test: check ## Every test but those of `make bars`
 	$(VENV)/pytest -n $(JOBS) --dist worksteal -m "not acceptance and not bar" $(ARGS)
-	$(VENV)/pytest -n $(JOBS) --dist loadfile -m "acceptance and not bar" $(ARGS)
-	@$(MAKE) --no-print-directory bars
+	$(VENV)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -m "acceptance and not bar" $(ARGS)
+	@printf 'The tests that assert on elapsed time run by themselves: make bars\n'
 
 bars: setup ## The tests that assert on elapsed time, one by one
 	$(VENV)/pytest -m bar $(ARGS)

@@ -64,15 +64,15 @@ class Task(StrEnum):
     """All tasks by name; `workers.tasks` defines exactly these."""
 
     #: Claim due agents and expired leases.
-    DISPATCH = "arbor.dispatch.tick"
+    DISPATCH = "arbor.dispatch.claim_due"
     #: Run heartbeats to their next suspension or end.
     ADVANCE = "arbor.heartbeats.advance"
     #: Execute an external call.
-    EXECUTE_CALL = "arbor.calls.fulfil"
+    EXECUTE_CALL = "arbor.calls.execute"
     #: Answer a turn of a conversation.
     ANSWER = "arbor.chat.answer"
     #: Close idle conversations, and enqueue lost turns again.
-    CLOSE_CONVERSATIONS = "arbor.cleanup.tend_chats"
+    CLOSE_CONVERSATIONS = "arbor.cleanup.close_conversations"
     #: Deliver a message.
     DELIVER = "arbor.outbox.deliver"
     #: Enqueue unsent messages again, and reclaim those whose worker died.
@@ -84,9 +84,9 @@ class Task(StrEnum):
     #: Delete faded activations.
     TRIM_ACTIVATIONS = "arbor.cleanup.trim_activations"
     #: Close episodes that are over, and enqueue their summaries.
-    CLOSE_EPISODES = "arbor.episodes.tend"
+    CLOSE_EPISODES = "arbor.episodes.close"
     #: Extract concepts, appraise memories, recover lost maintenance calls.
-    CONSOLIDATE = "arbor.consolidation.tend"
+    CONSOLIDATE = "arbor.consolidation.enqueue_calls"
     #: Assign memories to clusters, and recluster.
     ASSIGN_CLUSTERS = "arbor.consolidation.clusters"
     #: Archive faded memories.
@@ -98,7 +98,7 @@ class Task(StrEnum):
     #: Archive expired memories.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
     #: Promote buffer items to memories, and delete expired ones.
-    PROMOTE_BUFFERS = "arbor.cleanup.tend_buffers"
+    PROMOTE_BUFFERS = "arbor.cleanup.promote_buffers"
     #: Evict unused entries from the embedding cache.
     TRIM_EMBEDDING_CACHE = "arbor.cleanup.trim_embedding_cache"
     #: Empty the prompts of old maintenance calls.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 from collections.abc import Iterator
@@ -25,6 +26,17 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_report_header(config: pytest.Config) -> str:
     """Print the seed, so that a failure can be repeated."""
     return hypothesis_profiles.report_seed(config)
+
+
+def pytest_sessionstart() -> None:
+    """Collect no garbage while the tests are found: there is none."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests, which stay until the end, out of every collection of garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 def _is_beyond_this_machine(family: int, address: Any) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 
 from config.servers.process import processes_in
 from config.supervisor.run_folder import find_orphans
@@ -95,6 +96,20 @@ class Installation:
         self.process.send_signal(number)
         assert self.process.wait(30) == 0, self.output
         return time.monotonic() - started
+
+    def wait_for_heartbeats(self, completed: int, *, within_s: float) -> None:
+        """Wait until so many heartbeats have completed, over one connection of the tables' owner."""
+        servers = json.loads((self.folder / "run" / "servers.json").read_text())
+        with psycopg.connect(servers["database_url"], autocommit=True) as session:
+
+            def reached() -> bool:
+                row = session.execute(
+                    "SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done'"
+                ).fetchone()
+                assert row is not None
+                return int(row[0]) >= completed
+
+            self.wait_for(reached, within_s=within_s)
 
     def wait_for(self, condition: Callable[[], bool], *, within_s: float) -> None:
         deadline = time.monotonic() + within_s

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
@@ -43,6 +44,7 @@ from tests.factories.memories import (
 )
 from tests.factories.selves import BeliefFactory
 from tests.factories.users import PASSWORD, UserFactory
+from tests.support.database import Emptier
 
 CHROMIUM = find_chromium()
 pytestmark = [
@@ -74,11 +76,13 @@ class _Silent(WSGIRequestHandler):
         """Write nothing: the test says what went wrong."""
 
 
-@pytest.fixture
-def address(database: None) -> Iterator[str]:
+@pytest.fixture(scope="module")
+def address(django_db_setup: None) -> Iterator[str]:
     """Serve the console as it is, on a port of its own."""
     server = ThreadedWSGIServer(("127.0.0.1", 0), _Silent)
     server.set_app(get_wsgi_application())
+    # Closing the server then waits for its threads, which close their connections to the database.
+    server.daemon_threads = False
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -87,8 +91,8 @@ def address(database: None) -> Iterator[str]:
     thread.join()
 
 
-@pytest.fixture
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="module")
+def browser(address: str) -> Iterator[Browser]:
     assert CHROMIUM is not None
     with Browser(CHROMIUM) as opened:
         yield opened
@@ -130,17 +134,21 @@ def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
     return vega, beats
 
 
-@pytest.fixture
-def scene(tenant: Tenant, address: str, browser: Browser) -> Scene:
-    people(tenant)
-    agent, beats = live(tenant)
-    for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("scheduler", "")):
-        ProcessFactory(kind=kind, queues=queues)
-    browser.open(f"{address}/admin/")
-    browser.fill("#id_username", "ann")
-    browser.fill("#id_password", PASSWORD)
-    browser.click("#login-form button[type=submit]")
-    return Scene(browser=browser, url=f"{address}/admin", agent=agent, beats=beats)
+@pytest.fixture(scope="module")
+def scene(address: str, browser: Browser, emptier: Emptier, django_db_blocker: Any) -> Iterator[Scene]:
+    """Return a scene that all tests of this file look at, in their order."""
+    with django_db_blocker.unblock():
+        tenant = create_tenant(slug="acme", name="Acme")
+        people(tenant)
+        agent, beats = live(tenant)
+        for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("scheduler", "")):
+            ProcessFactory(kind=kind, queues=queues)
+        browser.open(f"{address}/admin/")
+        browser.fill("#id_username", "ann")
+        browser.fill("#id_password", PASSWORD)
+        browser.click("#login-form button[type=submit]")
+        yield Scene(browser=browser, url=f"{address}/admin", agent=agent, beats=beats)
+        emptier.empty()
 
 
 def picture(browser: Browser, folder: Path, name: str) -> None:
@@ -154,7 +162,7 @@ def picture(browser: Browser, folder: Path, name: str) -> None:
 
 def test_the_first_page_shows_the_fleet(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
-    assert browser.address == f"{scene.url}/"
+    assert browser.address == f"{scene.url}/", "signing in leads there"
     cards = browser.text("#fleet-cards")
     assert "Agents beating\n3 of 3" in cards
     assert "4 done" in cards
@@ -331,16 +339,6 @@ def test_a_memorys_page_shows_what_belongs_to_it(scene: Scene, tmp_path: Path) -
     picture(browser, tmp_path, "agent-memory")
 
 
-def test_another_tenant_is_one_click_away(scene: Scene) -> None:
-    browser = scene.browser
-    assert "Acme" in browser.text(".ar-tenant summary")
-    browser.evaluate("document.querySelector('.ar-tenant').open = true")
-    browser.click(".ar-tenant .ar-menu form:nth-of-type(2) button")
-    assert "Globex" in browser.text(".ar-tenant summary")
-    assert "Viewer" in browser.text(".ar-tenant summary")
-    assert "No agent lives here yet" in browser.text()
-
-
 def test_lists_and_dark_pages_fit_the_screen(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
     for page in (
@@ -355,3 +353,14 @@ def test_lists_and_dark_pages_fit_the_screen(scene: Scene, tmp_path: Path) -> No
         picture(browser, tmp_path, page.replace("/", "-"))
     browser.evaluate("document.documentElement.classList.add('dark')")
     picture(browser, tmp_path, "dark")
+
+
+def test_another_tenant_is_one_click_away(scene: Scene) -> None:
+    browser = scene.browser
+    browser.open(f"{scene.url}/")
+    assert "Acme" in browser.text(".ar-tenant summary")
+    browser.evaluate("document.querySelector('.ar-tenant').open = true")
+    browser.click(".ar-tenant .ar-menu form:nth-of-type(2) button")
+    assert "Globex" in browser.text(".ar-tenant summary")
+    assert "Viewer" in browser.text(".ar-tenant summary")
+    assert "No agent lives here yet" in browser.text()

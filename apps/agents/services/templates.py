@@ -61,9 +61,17 @@ def seed_builtin_templates(*, dry_run: bool = False) -> dict[str, SeedChange]:
     with transaction.atomic(using=OPS):
         rows = {row.name: row for row in BuiltinTemplate.objects.using(OPS).select_for_update()}
         changes: dict[str, SeedChange] = {}
+        new: list[BuiltinTemplate] = []
         for text, spec in _builtin_files():
             row = rows.pop(spec.name, None)
-            changes[spec.name] = _seed(row, text, spec, dry_run=dry_run)
+            if row is None:
+                changes[spec.name] = SeedChange.NEW
+                new.append(BuiltinTemplate(name=spec.name))
+                _fill(new[-1], text, spec)
+            else:
+                changes[spec.name] = _update(row, text, spec, dry_run=dry_run)
+        if not dry_run:
+            BuiltinTemplate.objects.using(OPS).bulk_create(new)
         for name, row in rows.items():
             changes[name] = SeedChange.REMOVED
             if not dry_run:
@@ -76,15 +84,13 @@ def _builtin_files() -> tuple[tuple[str, TemplateSpec], ...]:
     return load_builtin_templates(known_actions=ACTIONS)
 
 
-def _seed(row: BuiltinTemplate | None, text: str, spec: TemplateSpec, *, dry_run: bool) -> SeedChange:
-    if row is not None and row.content_hash == _hash(text) and row.spec == spec.model_dump(mode="json"):
+def _update(row: BuiltinTemplate, text: str, spec: TemplateSpec, *, dry_run: bool) -> SeedChange:
+    if row.content_hash == _hash(text) and row.spec == spec.model_dump(mode="json"):
         return SeedChange.UNCHANGED
-    change = SeedChange.CHANGED if row else SeedChange.NEW
     if not dry_run:
-        row = row or BuiltinTemplate(name=spec.name)
         _fill(row, text, spec)
         row.save(using=OPS)
-    return change
+    return SeedChange.CHANGED
 
 
 # --- A tenant's own ----------------------------------------------------------------------------------

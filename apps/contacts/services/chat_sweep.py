@@ -27,7 +27,7 @@ def close_conversations() -> Round:
     """End idle conversations, and re-enqueue turns whose message or worker was lost."""
     oldest = min(settings.ARBOR_CHAT_IDLE, settings.ARBOR_QUEUE_LEASE)
     return make_round(
-        "chats", waiting=IDLE_CONVERSATIONS.format(seconds=oldest.total_seconds()), tend=_sweep_agent
+        "chats", waiting=IDLE_CONVERSATIONS.format(seconds=oldest.total_seconds()), step=_sweep_agent
     )
 
 

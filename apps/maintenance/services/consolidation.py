@@ -84,7 +84,7 @@ def maintain_episodes() -> Round:
     """Close the episodes that are over, and summarize closed ones after a while."""
     rounds = [close_episodes()]
     waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
-    rounds.append(make_round("summaries", waiting=waiting, tend=_summarize, lasts=_ROUND_DURATION))
+    rounds.append(make_round("summaries", waiting=waiting, step=_summarize, lasts=_ROUND_DURATION))
     return _sum_of(rounds)
 
 
@@ -94,10 +94,10 @@ def consolidate() -> Round:
     extracting = agents_with(MaintenanceFlag.EXTRACT)
     if settings.ARBOR_MAINTENANCE_MODEL:
         extracting = _allowed(extracting, CallPurpose.EXTRACT)
-    rounds.append(make_round("concepts", waiting=extracting, tend=_extract, lasts=_ROUND_DURATION))
+    rounds.append(make_round("concepts", waiting=extracting, step=_extract, lasts=_ROUND_DURATION))
     if settings.ARBOR_MAINTENANCE_MODEL and settings.ARBOR_WEIGH_MEMORIES:
         waiting = _allowed(agents_with(MaintenanceFlag.WEIGH), CallPurpose.WEIGH)
-        rounds.append(make_round("weights", waiting=waiting, tend=_appraise, lasts=_ROUND_DURATION))
+        rounds.append(make_round("weights", waiting=waiting, step=_appraise, lasts=_ROUND_DURATION))
     return _sum_of(rounds)
 
 

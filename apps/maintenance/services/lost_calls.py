@@ -55,7 +55,7 @@ class _WorkerLost(Exception):
 
 def recover_maintenance_calls() -> Round:
     """Enqueue unleased maintenance calls again, and retry those whose worker was lost."""
-    return make_round("errands", waiting=_LOST, tend=_recover)
+    return make_round("errands", waiting=_LOST, step=_recover)
 
 
 def _recover(tenant_id: UUID, agent_id: UUID) -> int:

@@ -35,7 +35,7 @@ WHERE tenant_id = %(tenant)s AND id IN (
 def empty_prompts() -> Round:
     """Empty the prompts of maintenance calls completed more than ARBOR_MAINTENANCE_PROMPTS_DAYS ago, agent by agent."""
     seconds = settings.ARBOR_MAINTENANCE_PROMPTS_KEPT.total_seconds()
-    return make_round("prompts", waiting=_WAITING.replace("%(kept)s", f"'{seconds} seconds'"), tend=_empty)
+    return make_round("prompts", waiting=_WAITING.replace("%(kept)s", f"'{seconds} seconds'"), step=_empty)
 
 
 def _empty(tenant_id: UUID, agent_id: UUID) -> int:

@@ -20,6 +20,7 @@ import redis
 from bench.installation import Installation, PartProcess
 from bench.stub_process import stub_model
 from tests.acceptance.fleet.faulty import FOLDER
+from tests.support.cluster import PASSWORD, copy_cluster
 
 ROOT = Path(__file__).parents[3]
 #: Short leases: what is lost comes back in seconds. The model's deadline is never met by the stub.
@@ -67,6 +68,8 @@ class RealFleet:
                 command=(sys.executable, "-m", "tests.acceptance.fleet.faulty"),
             )
             self._place.set(FOLDER, str(self._place.folder))
+            self._place.postgres.password = PASSWORD
+            copy_cluster(self._place.postgres.data_dir)
             stack.enter_context(self._place)
             self._stack = stack.pop_all()
         return self

@@ -16,7 +16,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from tests.factories.agents import AgentFactory, AgentStateFactory
 from tests.factories.heartbeats import ScheduleFactory
-from tests.integration.console.conftest import World
+from tests.support.console import World
 
 
 @pytest.fixture(autouse=True)

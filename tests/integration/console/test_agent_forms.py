@@ -17,7 +17,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
 from tests.factories.agents import TemplateFactory
-from tests.integration.console.conftest import World, page_of
+from tests.support.console import World, page_of
 
 NEW = "/admin/agents/agent/add/"
 

@@ -12,7 +12,7 @@ from apps.memories.services.jobs.rounds import note_run
 from apps.tenants.models import Role, User
 from apps.tenants.services import add_member
 from tests.factories.users import UserFactory
-from tests.integration.console.conftest import World, sign_in
+from tests.support.console import World, sign_in
 
 LATE = "The job arbor.decay.fade_memories has not succeeded for 2 h"
 

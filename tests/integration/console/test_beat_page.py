@@ -14,7 +14,7 @@ from apps.tenants.scope import tenant_transaction
 from tests.factories.goals import GoalFactory
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import MemoryFactory
-from tests.integration.console.conftest import World, page_of
+from tests.support.console import World, page_of
 from tests.unit.heartbeat.builders import goal, intent, situation
 
 

@@ -22,7 +22,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Speaker
 from tests.factories.agents import AgentFactory, AgentStateFactory
 from tests.factories.heartbeats import ProcessFactory, ScheduleFactory
-from tests.integration.console.conftest import World
+from tests.support.console import World
 
 
 @pytest.fixture

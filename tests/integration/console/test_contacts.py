@@ -19,7 +19,7 @@ from apps.queues import Task, captured
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import DeliveryStatus
 from tests.factories.contacts import ChannelFactory, OutboxMessageFactory
-from tests.integration.console.conftest import World, page_of
+from tests.support.console import World, page_of
 
 HOSTILE = "<script>alert(1)</script>"
 

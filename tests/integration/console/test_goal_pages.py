@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from apps.console import paging
 from apps.console.paging import ROWS_BELOW
 from apps.tenants.scope import tenant_transaction
 from tests.factories.goals import GoalFactory, ProgressNoteFactory
-from tests.integration.console.conftest import World, page_of
 from tests.integration.console.test_pages import QUERIES_AT_MOST
+from tests.support.console import World, page_of
+from tests.support.console_crawls import ViewerCrawl
 
 
-def test_every_page_of_goals_opens_with_few_queries(viewer: Client, world: World) -> None:
-    pages = [page for page in world.pages if "/goals/" in page]
+def test_every_page_of_goals_opens_with_few_queries(seen_by_viewer: ViewerCrawl) -> None:
+    pages = [page for page in seen_by_viewer.pages if "/goals/" in page.address]
     assert len(pages) >= 14
     for page in pages:
-        viewer.get(page)  # content types and the like are read once for a process
-        with CaptureQueriesContext(connection) as queries:
-            assert viewer.get(page).status_code == 200, page
-        assert len(queries) <= QUERIES_AT_MOST, page
+        assert page.status == 200, page.address
+        assert len(page.queries) <= QUERIES_AT_MOST, page.address
 
 
 def test_a_goals_page_shows_its_parts_plans_memories_and_worth(viewer: Client, world: World) -> None:

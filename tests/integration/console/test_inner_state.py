@@ -10,7 +10,8 @@ from django.urls import reverse
 from apps.agents.models import AgentState
 from apps.tenants.scope import tenant_transaction
 from tests.factories.selves import ProposalFactory
-from tests.integration.console.conftest import World, page_of
+from tests.support.console import World, page_of
+from tests.support.console_crawls import ViewerCrawl
 
 
 def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: World) -> None:
@@ -27,13 +28,13 @@ def test_an_agents_page_shows_its_mood_and_its_drives(viewer: Client, world: Wor
     assert "rest <strong>" not in text
 
 
-def test_every_part_of_a_self_has_a_page_and_a_list(viewer: Client, world: World) -> None:
-    pages = [page for page in world.pages if "/selves/" in page]
+def test_every_part_of_a_self_has_a_page_and_a_list(seen_by_viewer: ViewerCrawl) -> None:
+    pages = [page for page in seen_by_viewer.pages if "/selves/" in page.address]
     names = ("belief", "beliefevidence", "boundary", "experience", "identityaspect", "peermodel")
     for name in (*names, "preference", "proposal", "selfchange"):
-        assert any(f"/selves/{name}/" in page for page in pages), name
+        assert any(f"/selves/{name}/" in page.address for page in pages), name
     for page in pages:
-        assert viewer.get(page).status_code == 200, page
+        assert page.status == 200, page.address
 
 
 def test_a_proposal_that_waits_says_how_a_person_decides_it(viewer: Client, world: World) -> None:

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from apps.memories.services.jobs.rounds import note_run
 from tests.factories.users import UserFactory
-from tests.integration.console.conftest import World
+from tests.support.console import World
 
 TOKEN = "a-long-random-token"
 

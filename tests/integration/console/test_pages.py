@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from html.parser import HTMLParser
-from typing import Any
 
-import kombu
 import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
-from django.db import connection, connections, models
+from django.db import models
 from django.test import Client, RequestFactory
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from apps.agents.models import Agent
@@ -20,20 +17,11 @@ from apps.audit.models import AuditEvent
 from apps.console import paging
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
 from apps.contacts.models import Channel
-from apps.heartbeats.models import HeartbeatStatus
-from apps.memories.models import MemoryAccess
-from apps.tenants.models import Tenant, User
+from apps.tenants.models import User
 from apps.tenants.scope import tenant_transaction
-from tests.factories.agents import AgentFactory, AgentStateFactory
-from tests.factories.goals import GoalFactory
-from tests.factories.heartbeats import (
-    ExternalCallFactory,
-    HeartbeatFactory,
-    LedgerEntryFactory,
-    ScheduleFactory,
-)
 from tests.factories.memories import MemoryFactory
-from tests.integration.console.conftest import World, make_world, page_of
+from tests.support.console import World, page_of
+from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, snapshot
 
 #: A test that opens every page takes its time on a busy machine.
 pytestmark = pytest.mark.timeout(300)
@@ -44,14 +32,11 @@ LIST_QUERIES_AT_MOST = 9
 #: What relations tie together stands in five tables: one query more reads it, for all rows of the page.
 READ_ONCE_MORE = "/admin/memories/edge/"
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7|add:7 }}' onmouseover='alert(3)"
 
-
-def test_every_page_opens(viewer: Client, world: World) -> None:
-    for page in world.pages:
-        response = viewer.get(page)
-        assert response.status_code == 200, page
-        assert response.templates, page
+def test_every_page_opens(seen_by_viewer: ViewerCrawl, seen_by_owner: OwnerCrawl) -> None:
+    for page in (*seen_by_viewer.pages, *seen_by_owner.few, *seen_by_owner.many):
+        assert page.status == 200, page.address
+        assert page.templates, page.address
 
 
 def test_every_page_opens_in_an_empty_tenant(viewer: Client) -> None:
@@ -110,93 +95,42 @@ class _Watch(HTMLParser):
         self._in_script = False
 
 
-def test_what_somebody_else_wrote_is_never_run(viewer: Client, tenant: Tenant) -> None:
-    world = make_world(tenant, text=HOSTILE)
-    for page in world.pages:
-        text = viewer.get(page).content.decode()
+def test_what_somebody_else_wrote_is_never_run(seen_by_viewer: ViewerCrawl) -> None:
+    for page in seen_by_viewer.pages:
         watch = _Watch()
-        watch.feed(text)
-        assert len(watch.run) > 10, page
-        assert not [statement for statement in watch.run if "alert" in statement], page
-        assert "14' on" not in text, page
-    for page in (world.agents_page, page_of(world.beat)):
-        assert "&lt;script&gt;alert(1)" in viewer.get(page).content.decode()
+        watch.feed(page.text)
+        assert len(watch.run) > 10, page.address
+        assert not [statement for statement in watch.run if "alert" in statement], page.address
+        assert "14' on" not in page.text, page.address
+    texts = {page.address: page.text for page in seen_by_viewer.pages}
+    for address in seen_by_viewer.of_agent:
+        assert "&lt;script&gt;alert(1)" in texts[address]
 
 
-def test_the_private_half_of_a_key_is_on_no_page_and_in_no_query(owner: Client, world: World) -> None:
-    for page in world.pages:
-        with CaptureQueriesContext(connection) as queries:
-            text = owner.get(page).content.decode()
-        assert "Y2lwaGVydGV4dA" not in text, page
-        assert "sealed_private_key" not in text, page
-        assert not [query for query in queries.captured_queries if "sealed_private_key" in query["sql"]], page
+def test_the_private_half_of_a_key_is_on_no_page_and_in_no_query(seen_by_owner: OwnerCrawl) -> None:
+    for page in seen_by_owner.few:
+        assert "Y2lwaGVydGV4dA" not in page.text, page.address
+        assert "sealed_private_key" not in page.text, page.address
+        assert page.queries, page.address
+        assert not [query for query in page.queries if "sealed_private_key" in query], page.address
 
 
-def snapshot() -> dict[str, Any]:
-    """Return each table's content as one value."""
-    with connections["owner"].cursor() as cursor:
-        cursor.execute(
-            "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
-        )
-        names = [name for (name,) in cursor.fetchall() if name != "django_session"]
-        found = {}
-        for name in names:
-            cursor.execute(
-                f"SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {name} t"
-            )
-            found[name] = cursor.fetchone()[0]
-        return found
+def test_looking_changes_nothing(seen_by_owner: OwnerCrawl) -> None:
+    assert seen_by_owner.before == seen_by_owner.after != {}
+    assert seen_by_owner.recalled == 3
 
 
-def test_looking_changes_nothing(owner: Client, world: World) -> None:
-    before = snapshot()
-    for page in world.pages:
-        owner.get(page)
-    assert snapshot() == before
-    with tenant_transaction(world.tenant.id):
-        assert MemoryAccess.objects.get().count == 3
+def test_no_page_asks_the_broker(seen_by_owner: OwnerCrawl) -> None:
+    assert seen_by_owner.broker_connections == 0
+    for page in seen_by_owner.few:
+        assert page.status == 200, page.address
 
 
-def test_no_page_asks_the_broker(owner: Client, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_arguments: Any, **_options: Any) -> None:
-        raise AssertionError("a page opened a connection to the broker")
-
-    monkeypatch.setattr(kombu.Connection, "_ensure_connection", refuse)
-    monkeypatch.setattr(kombu.Connection, "connect", refuse)
-    for page in world.pages:
-        assert owner.get(page).status_code == 200
-
-
-def crowd(world: World) -> None:
-    """Make many more of everything that grows."""
-    with tenant_transaction(world.tenant.id):
-        for _ in range(12):
-            agent = AgentFactory()
-            AgentStateFactory(agent=agent)
-            ScheduleFactory(agent=agent)
-            for _ in range(3):
-                LedgerEntryFactory(call__heartbeat__agent=agent)
-        for _ in range(30):
-            MemoryFactory(agent=world.agent)
-            GoalFactory(agent=world.agent)
-            HeartbeatFactory(agent=world.agent, status=HeartbeatStatus.DONE)
-        for _ in range(3):
-            LedgerEntryFactory(call=ExternalCallFactory(heartbeat=world.beat))
-
-
-def test_a_pages_queries_do_not_grow_with_its_rows(owner: Client, world: World) -> None:
-    def counted() -> dict[str, int]:
-        found = {}
-        for page in world.pages:
-            with CaptureQueriesContext(connection) as queries:
-                owner.get(page)
-            found[page] = len(queries)
-        return found
-
-    counted()  # content types and the like are read once for a process
-    few = counted()
-    crowd(world)
-    many = counted()
+def test_a_pages_queries_do_not_grow_with_its_rows(seen_by_owner: OwnerCrawl) -> None:
+    few, many = (
+        {page.address: len(page.queries) for page in pages}
+        for pages in (seen_by_owner.few, seen_by_owner.many)
+    )
     assert many == few
     assert max(many.values()) <= QUERIES_AT_MOST
     lists = {page: count for page, count in many.items() if page.count("/") == 4}
@@ -205,14 +139,11 @@ def test_a_pages_queries_do_not_grow_with_its_rows(owner: Client, world: World) 
     assert max(lists.values()) <= LIST_QUERIES_AT_MOST
 
 
-def test_no_page_counts_a_whole_table(owner: Client, world: World) -> None:
-    for page in world.pages:
-        with CaptureQueriesContext(connection) as queries:
-            owner.get(page)
-        counts = [query["sql"] for query in queries.captured_queries if "COUNT(" in query["sql"]]
-        for count in counts:
+def test_no_page_counts_a_whole_table(seen_by_owner: OwnerCrawl) -> None:
+    for page in seen_by_owner.few:
+        for count in (query for query in page.queries if "COUNT(" in query):
             bounded = "LIMIT" in count or "GROUP BY" in count
-            assert bounded, f"{page}: {count}"
+            assert bounded, f"{page.address}: {count}"
 
 
 def test_a_list_of_many_shows_the_first_and_says_so(

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from apps.tenants.scope import tenant_transaction
 from tests.factories.heartbeats import PerceptFactory
-from tests.integration.console.conftest import World
+from tests.support.console import World
 
 
 def test_a_percept_shows_what_came_with_it(viewer: Client, world: World) -> None:

@@ -13,8 +13,8 @@ from apps.agents.models import Agent, AgentPolicy, AgentState, HeartbeatSchedule
 from apps.calls.models import DailyUsage
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
-from tests.integration.console.conftest import World, page_of
 from tests.integration.console.test_metrics import TOKEN, scrape, values
+from tests.support.console import World, page_of
 
 
 def lives_badly(world: World) -> Agent:

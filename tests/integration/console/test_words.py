@@ -19,7 +19,7 @@ from tests.factories.heartbeats import ExternalCallFactory, HeartbeatFactory, Pe
 from tests.factories.memories import BufferItemFactory, EdgeFactory, EpisodeFactory, MemoryFactory
 from tests.factories.selves import ExperienceFactory, PeerModelFactory, ProposalFactory, SelfChangeFactory
 from tests.factories.users import PASSWORD, UserFactory
-from tests.integration.console.conftest import World, page_of
+from tests.support.console import World, page_of
 
 
 def test_a_link_of_the_navigation_is_called_as_the_list_it_leads_to(database: None) -> None:

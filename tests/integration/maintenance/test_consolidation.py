@@ -226,9 +226,9 @@ def test_prompts_are_kept_for_as_long_as_is_set(
     consolidate()
     fleet.run()
     let_pass(mind, timedelta(hours=2))
-    settings.ARBOR_ERRAND_PROMPTS_KEPT = timedelta(hours=3)
+    settings.ARBOR_MAINTENANCE_PROMPTS_KEPT = timedelta(hours=3)
     assert empty_prompts().done == 0
-    settings.ARBOR_ERRAND_PROMPTS_KEPT = timedelta(hours=1)
+    settings.ARBOR_MAINTENANCE_PROMPTS_KEPT = timedelta(hours=1)
     assert empty_prompts().done == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -39,8 +40,37 @@ type Neighborhoods = Mapping[UUID, Mapping[str, float]]
 BESIDE_WORDS = 0.05
 
 
+@dataclass(frozen=True, kw_only=True)
+class StoredMind:
+    """Everything of an agent that a recall looks at, as the tables have it."""
+
+    memories: Sequence[Memory]
+    accesses: Mapping[UUID, MemoryAccess]
+    present: Mapping[UUID, Activation]
+    neighborhoods: Neighborhoods
+
+
+def read_mind(agent: Agent) -> StoredMind:
+    """Read an agent's mind once, for any number of slow recalls."""
+    with tenant_transaction(agent.tenant_id):
+        tended = Upkeep.objects.filter(agent_id=agent.id, neighbors__isnull=False)
+        return StoredMind(
+            memories=list(
+                Memory.objects.filter(agent_id=agent.id, status=MemoryStatus.ACTIVE).order_by("id")
+            ),
+            accesses={
+                access.memory_id: access for access in MemoryAccess.objects.filter(memory__agent_id=agent.id)
+            },
+            present={
+                activation.memory_id: activation
+                for activation in Activation.objects.filter(agent_id=agent.id)
+            },
+            neighborhoods={row.memory_id: row.neighbors or {} for row in tended},
+        )
+
+
 def recall_slowly(
-    agent: Agent,
+    stored: StoredMind,
     text: str,
     vector: Sequence[float] | None,
     *,
@@ -51,30 +81,21 @@ def recall_slowly(
     mood: float | None = None,
 ) -> list[Ranked]:
     """Return what recall must return, with the terms of each score."""
-    with tenant_transaction(agent.tenant_id):
-        rows = list(Memory.objects.filter(agent_id=agent.id, status=MemoryStatus.ACTIVE).order_by("id"))
-        accesses = {
-            access.memory_id: access for access in MemoryAccess.objects.filter(memory__agent_id=agent.id)
-        }
-        present = {
-            activation.memory_id: activation for activation in Activation.objects.filter(agent_id=agent.id)
-        }
-        tended = Upkeep.objects.filter(agent_id=agent.id, neighbors__isnull=False)
-        neighborhoods: Neighborhoods = {row.memory_id: row.neighbors or {} for row in tended}
-    reading = _read(rows, text, now)
+    reading = _read(stored.memories, text, now)
     rows = [
         row
-        for row in rows
+        for row in stored.memories
         if (row.expires_at is None or row.expires_at > now)
         and not (without_session and row.session == without_session)
         and _passes(row, only)
     ]
     candidates = [
-        _candidate(row, accesses.get(row.id), present.get(row.id), now, reading, vector) for row in rows
+        _candidate(row, stored.accesses.get(row.id), stored.present.get(row.id), now, reading, vector)
+        for row in rows
     ]
     near = [candidate.similarity for candidate in candidates if candidate.similarity is not None]
     background = Background(mean=float(np.mean(near or [0])), deviation=float(np.std(near or [0])))
-    chosen, lent = _choose(candidates, reading, background, limit, neighborhoods)
+    chosen, lent = _choose(candidates, reading, background, limit, stored.neighborhoods)
     places = {memory.id: place for place, memory in enumerate(chosen)}
     links = [
         (places[lender], places[borrower], share)
@@ -107,7 +128,7 @@ def _passes(row: Memory, only: RecallFilter) -> bool:
     )
 
 
-def _read(rows: list[Memory], text: str, now: datetime) -> ReadQuery:
+def _read(rows: Sequence[Memory], text: str, now: datetime) -> ReadQuery:
     frequencies: dict[int, int] = {}
     for row in rows:
         for place in row.lexical.indices():

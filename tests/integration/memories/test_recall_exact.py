@@ -23,7 +23,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.neighborhood import HIGHEST
 from arbor.memory.recall_request import RecallFilter, RecallRequest
 from arbor.memory.values import MemoryType, NewMemory, Recalled
-from tests.integration.memories.brute_force import recall_slowly
+from tests.integration.memories.brute_force import read_mind, recall_slowly
 from tests.integration.memories.cache_and_scan import recall_both_ways, scanning
 from tests.integration.memories.conftest import turns
 from tests.integration.memories.in_scope import recall_in_scope
@@ -134,12 +134,16 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
 
 def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
     """Give half of them neighborhoods, with a stranger in each, and let a few be present in mind."""
+    upkeep = {row.memory_id: row for row in Upkeep.objects.filter(agent_id=agent.id)}
     for memory_id in chance.sample(ids, len(ids) // 2):
         others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
         neighbors = {
             str(other): round(chance.uniform(0.05, HIGHEST), 4) for other in others if other != memory_id
         }
-        Upkeep.objects.filter(memory_id=memory_id).update(neighbors=neighbors, stale=chance.random() < 0.5)
+        stale = chance.random() < 0.5
+        if row := upkeep.get(memory_id):
+            row.neighbors, row.stale = neighbors, stale
+    Upkeep.objects.bulk_update(upkeep.values(), ["neighbors", "stale"], batch_size=50)
     Activation.objects.bulk_create(
         Activation(
             tenant_id=agent.tenant_id,
@@ -175,6 +179,7 @@ def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed
     chance = random.Random(seed * 1000 + count)
     populate(mind, chance, count)
     populate(other_mind, chance, 30)
+    stored = read_mind(mind)
     for text in QUERIES:
         vector = random_vectors(chance, 1)[0].tolist() if chance.random() < 0.8 else None
         for limit in (1, 10, 100):
@@ -182,7 +187,7 @@ def test_recall_equals_scoring_every_memory(mind: Agent, other_mind: Agent, seed
             with tenant_transaction(mind.tenant_id):
                 request = RecallRequest(agent_id=mind.id, text=text, vector=vector, **asked)
                 answers = recall_both_ways(request)
-            slowly = recall_slowly(mind, text, vector, **asked)
+            slowly = recall_slowly(stored, text, vector, **asked)
             for found in answers:
                 assert_same(found, slowly)
 
@@ -201,7 +206,7 @@ def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent)
         found, _ = recall_both_ways(request)
     assert found
     assert "session 3" not in {memory.session for memory in found}
-    assert_same(found, recall_slowly(mind, QUERIES[1], vector, **without))
+    assert_same(found, recall_slowly(read_mind(mind), QUERIES[1], vector, **without))
 
 
 @pytest.mark.parametrize(
@@ -218,12 +223,13 @@ def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent)
 def test_a_filtered_recall_equals_scoring_every_memory_that_passes(mind: Agent, only: RecallFilter) -> None:
     chance = random.Random(8)
     populate(mind, chance, 300)
+    stored = read_mind(mind)
     for vector in (random_vectors(chance, 1)[0].tolist(), None):
         for limit in (5, 60):
             asked: dict[str, Any] = {"vector": vector, "limit": limit, "now": NOW, "only": only}
             with tenant_transaction(mind.tenant_id):
                 answers = recall_both_ways(RecallRequest(agent_id=mind.id, text=QUERIES[1], **asked))
-            slowly = recall_slowly(mind, QUERIES[1], vector, limit=limit, now=NOW, only=only)
+            slowly = recall_slowly(stored, QUERIES[1], vector, limit=limit, now=NOW, only=only)
             for found in answers:
                 assert_same(found, slowly)
 
@@ -264,12 +270,13 @@ def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, sta
     ]
     with tenant_transaction(mind.tenant_id):
         store(agent_id=mind.id, memories=memories, vectors=rows[: len(memories)])
+        stored = read_mind(mind)
         for limit in (10, 100):
             statements.clear()
             asked: dict[str, Any] = {"limit": limit, "now": NOW}
             with scanning():
                 found = recall_in_scope(agent_id=mind.id, text="bridge", vector=vector[0].tolist(), **asked)
-            assert_same(found, recall_slowly(mind, "bridge", vector[0].tolist(), **asked))
+            assert_same(found, recall_slowly(stored, "bridge", vector[0].tolist(), **asked))
             scans = [statement for statement in statements if statement.lstrip().startswith("WITH asked AS")]
             assert len(scans) == 2
 

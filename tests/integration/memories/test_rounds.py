@@ -56,7 +56,7 @@ def test_every_agent_is_tended_until_nothing_is_left_to_do(
 ) -> None:
     agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
     job = RecordedJob(steps=4)
-    made = make_round("test", waiting=EVERYBODY, tend=job.tend)
+    made = make_round("test", waiting=EVERYBODY, step=job.tend)
     assert (made.steps, made.done, made.failed) == (25, 20, 0)
     assert {job.tended.count(agent.id) for agent in agents} == {5}
 
@@ -68,12 +68,12 @@ def test_a_failing_agent_delays_no_other_and_is_retried(
     agents = make_agents(tenant, 8)
     job = RecordedJob()
     job.broken = {agent.id for agent in agents[:5]}
-    made = make_round("test", waiting=EVERYBODY, tend=job.tend)
+    made = make_round("test", waiting=EVERYBODY, step=job.tend)
     assert (made.done, made.failed) == (3, 5)
     assert set(job.tended) == {agent.id for agent in agents}
     job.broken.clear()
     job.tended.clear()
-    assert make_round("test", waiting=EVERYBODY, tend=job.tend).done == 8
+    assert make_round("test", waiting=EVERYBODY, step=job.tend).done == 8
 
 
 def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
@@ -86,7 +86,7 @@ def test_a_tenant_with_much_to_do_takes_turns_with_the_others(
     make_agents(tenant, 30)
     (few,) = make_agents(other_tenant, 1)
     job = RecordedJob(steps=0)
-    make_round("test", waiting=EVERYBODY, tend=job.tend)
+    make_round("test", waiting=EVERYBODY, step=job.tend)
     assert job.tended.index(few.id) <= 3
 
 
@@ -100,7 +100,7 @@ def test_all_agents_are_visited_before_one_is_visited_again(
         tended.append(agent_id)
         return int(len(tended) < 90)
 
-    make_round("endless", waiting=f"{EVERYBODY} ORDER BY id", tend=tend)
+    make_round("endless", waiting=f"{EVERYBODY} ORDER BY id", step=tend)
     assert [set(tended[place : place + 30]) for place in (0, 30, 60)] == [agents] * 3
 
 
@@ -116,7 +116,7 @@ def test_a_short_round_is_continued_with_the_other_agents(
         return 1
 
     for _ in range(3):
-        make_round("too short", waiting=f"{EVERYBODY} ORDER BY id", tend=tend, lasts=timedelta(seconds=0.2))
+        make_round("too short", waiting=f"{EVERYBODY} ORDER BY id", step=tend, lasts=timedelta(seconds=0.2))
     assert len(tended) >= 6
     assert set(tended[:6]) == agents
 
@@ -136,7 +136,7 @@ def test_a_round_ends_in_time_and_the_next_goes_on(
 
     waiting = f"{EVERYBODY} AND id <> ALL(%(passed)s::uuid[])"
     started = time.monotonic()
-    make_round("test", waiting=waiting, tend=tend, lasts=timedelta(seconds=0.3))
+    make_round("test", waiting=waiting, step=tend, lasts=timedelta(seconds=0.3))
     # The rest that a long step calls for does not outlast the round.
     assert time.monotonic() - started < 1.5
     assert 1 <= len(tended) < len(agents)
@@ -154,11 +154,11 @@ def test_a_round_rests_between_its_steps_as_the_share_says(
     monkeypatch.setattr(time, "sleep", rests.append)
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
-    make_round("test", waiting=EVERYBODY, tend=lambda _tenant_id, _agent_id: 0, lasts=timedelta(seconds=500))
+    make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 0, lasts=timedelta(seconds=500))
     # A second of work, as this clock has it, is followed by three of rest.
     assert rests == [3.0, 3.0]
 
 
 def test_no_agent_waits_no_round(tenant: Tenant) -> None:
-    made = make_round("test", waiting=EVERYBODY, tend=lambda _tenant_id, _agent_id: 1)
+    made = make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 1)
     assert made == rounds.Round()

@@ -1,4 +1,4 @@
-"""Settings as a fresh process reads them from its environment."""
+"""Settings as a process reads them from its environment."""
 
 from __future__ import annotations
 
@@ -11,34 +11,22 @@ from typing import Any
 
 import pytest
 
+from tests.support.settings import read_settings
+
 ROOT = Path(__file__).parents[3]
 
 
 def databases(**environment: str) -> dict[str, Any]:
-    found: dict[str, Any] = asked("s.DATABASES", **environment)
+    found: dict[str, Any] = read_settings(**environment)["DATABASES"]
     return found
 
 
-def asked(what: str, **environment: str) -> Any:
-    script = f"import json, config.settings as s; print(json.dumps({what}))"
-    result = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(result.stdout)
-
-
 def test_without_servers_nobody_elses_are_asked(tmp_path: Path) -> None:
-    for each in databases(ARBOR_DATA_DIR=str(tmp_path)).values():
-        assert each["HOST"] == str(tmp_path / "run" / "not-running")
-    assert asked("s.CELERY_BROKER_URL", ARBOR_DATA_DIR=str(tmp_path)).startswith(
-        f"redis+socket://{tmp_path}/"
-    )
-    assert asked("s.ARBOR_HAS_DATABASE", ARBOR_DATA_DIR=str(tmp_path)) is False
+    found = read_settings(ARBOR_DATA_DIR=str(tmp_path))
+    for database in found["DATABASES"].values():
+        assert database["HOST"] == str(tmp_path / "run" / "not-running")
+    assert found["CELERY_BROKER_URL"].startswith(f"redis+socket://{tmp_path}/")
+    assert found["ARBOR_HAS_DATABASE"] is False
 
 
 def test_the_servers_of_a_running_installation_are_asked(tmp_path: Path) -> None:
@@ -48,9 +36,10 @@ def test_the_servers_of_a_running_installation_are_asked(tmp_path: Path) -> None
         "broker_url": "redis://:x@127.0.0.1:7002/0",
     }
     (tmp_path / "run" / "servers.json").write_text(json.dumps(urls))
-    found = databases(ARBOR_DATA_DIR=str(tmp_path))
-    assert {(each["HOST"], each["PORT"]) for each in found.values()} == {("127.0.0.1", 7001)}
-    assert asked("s.CELERY_BROKER_URL", ARBOR_DATA_DIR=str(tmp_path)) == urls["broker_url"]
+    found = read_settings(ARBOR_DATA_DIR=str(tmp_path))
+    addresses = {(database["HOST"], database["PORT"]) for database in found["DATABASES"].values()}
+    assert addresses == {("127.0.0.1", 7001)}
+    assert found["CELERY_BROKER_URL"] == urls["broker_url"]
 
 
 def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:

@@ -32,7 +32,7 @@ def maintain_clusters() -> Round:
     """Assign new memories to the clusters of their agents, and recluster the minds that are due."""
     due = _due()
     waiting = queries.MINDS_TO_CLUSTER.replace("{due}", due).replace("{waiting}", queries.WAITING_UNCLUSTERED)
-    return make_round("clusters", waiting=waiting, tend=maintain_agent_clusters)
+    return make_round("clusters", waiting=waiting, step=maintain_agent_clusters)
 
 
 def maintain_agent_clusters(tenant_id: UUID, agent_id: UUID) -> int:

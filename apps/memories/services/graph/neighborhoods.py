@@ -91,7 +91,7 @@ def mark_around_all(ends: Mapping[UUID, Collection[UUID]]) -> int:
 
 def refresh_neighborhoods() -> Round:
     """Compute stale and missing neighborhoods, agent after agent, until there are none or the round is over."""
-    return make_round("neighborhoods", waiting=queries.WAITING_NEIGHBORHOODS, tend=refresh_batch)
+    return make_round("neighborhoods", waiting=queries.WAITING_NEIGHBORHOODS, step=refresh_batch)
 
 
 def refresh_batch(tenant_id: UUID, agent_id: UUID) -> int:

@@ -75,7 +75,7 @@ class EpisodeMember:
 def close_episodes() -> Round:
     """Close the open episodes whose last memory is longer ago than `ARBOR_EPISODE_GAP_MINUTES`, agent by agent."""
     gap = f"interval '{settings.ARBOR_EPISODE_GAP.total_seconds()} seconds'"
-    return make_round("episodes", waiting=queries.AGENTS_TO_CLOSE_EPISODES.format(gap=gap), tend=_close)
+    return make_round("episodes", waiting=queries.AGENTS_TO_CLOSE_EPISODES.format(gap=gap), step=_close)
 
 
 def _close(tenant_id: UUID, agent_id: UUID) -> int:

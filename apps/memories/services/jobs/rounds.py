@@ -47,13 +47,13 @@ def make_round(
     name: str,
     *,
     waiting: str,
-    tend: Callable[[UUID, UUID], int],
+    step: Callable[[UUID, UUID], int],
     lasts: timedelta = ROUND_LASTS,
 ) -> Round:
     """Run the step for waiting agents until none waits, or `lasts` is over.
 
     `waiting` is SQL that yields `agent_id` of the agents of tenant `t.id` that wait, such as
-    `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `tend(tenant_id, agent_id)` takes one bounded step
+    `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `step(tenant_id, agent_id)` takes one bounded step
     in transactions of its own and returns how much it did; the agent is met again while the round lasts and it did
     something. Tenants come in another order each time, and nobody is met again before all that wait have been met:
     where a round is too short for all, the next one begins with the others, in whatever order `waiting` names them.
@@ -69,7 +69,7 @@ def make_round(
             if started >= ends_at:
                 break
             try:
-                did = tend(tenant_id, agent_id)
+                did = step(tenant_id, agent_id)
             except Exception:
                 # Whatever is wrong with one agent's memories, the others' are tended; this one's fault is on record.
                 log.exception(

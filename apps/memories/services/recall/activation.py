@@ -91,7 +91,7 @@ def trim_activations() -> Round:
     """Drop what has faded, and of each agent all but the MOST_KEPT most present."""
     faded = fades_within(settings.ARBOR_ACTIVATION_HALF_LIFE)
     waiting = queries.AGENTS_WITH_FADED.replace("{faded}", f"interval '{faded.total_seconds()} seconds'")
-    return make_round("activations", waiting=waiting, tend=_trim)
+    return make_round("activations", waiting=waiting, step=_trim)
 
 
 def _trim(tenant_id: UUID, agent_id: UUID) -> int:

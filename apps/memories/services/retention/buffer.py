@@ -198,7 +198,7 @@ def promote(*, tenant_id: UUID, agent_id: UUID, item_id: UUID, actor: str) -> UU
 
 def promote_buffers() -> Round:
     """Promote buffer items that mattered and delete expired ones, agent by agent."""
-    return make_round("buffer", waiting=queries.AGENTS_WITH_BUFFER_WORK, tend=_promote_step)
+    return make_round("buffer", waiting=queries.AGENTS_WITH_BUFFER_WORK, step=_promote_step)
 
 
 def _promote_step(tenant_id: UUID, agent_id: UUID) -> int:

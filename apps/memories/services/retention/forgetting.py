@@ -85,20 +85,20 @@ def policy() -> Policy:
 
 def fade_memories() -> Round:
     """Archive what has faded, of every agent that was not looked at for a day."""
-    return make_round("fade", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="forgot_at"), tend=_fade)
+    return make_round("fade", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="forgot_at"), step=_fade)
 
 
 def clean_up_memories() -> Round:
     """Archive what was of little importance from the start, of every agent that was not looked at for a day."""
     return make_round(
-        "clean_up", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="cleaned_at"), tend=_clean_up
+        "clean_up", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="cleaned_at"), step=_clean_up
     )
 
 
 def keep_quotas() -> Round:
     """Archive what is above the quota, of every agent that has just grown or was not looked at for a day."""
     return make_round(
-        "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), tend=_keep_quota
+        "quota", waiting=queries.MINDS_NOT_LOOKED_AT.format(looked_at="counted_at"), step=_keep_quota
     )
 
 
@@ -250,7 +250,7 @@ def try_lock_mind(agent_id: UUID) -> bool:
 
 def expire_memories() -> Round:
     """Archive the memories whose time is over, agent by agent."""
-    return make_round("expire", waiting=queries.AGENTS_WITH_EXPIRED, tend=_expire)
+    return make_round("expire", waiting=queries.AGENTS_WITH_EXPIRED, step=_expire)
 
 
 def _expire(tenant_id: UUID, agent_id: UUID) -> int:

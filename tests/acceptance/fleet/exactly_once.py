@@ -1,0 +1,85 @@
+"""Checks of a fleet's rows: every due heartbeat completed once, with each of its effects once."""
+
+from __future__ import annotations
+
+from apps.tenants.packing import unpack, unpack_list
+from tests.acceptance.fleet.points import UNREADABLE
+from tests.acceptance.fleet.real_fleet import RealFleet
+
+# What each agent has done, against what its heartbeats say: a difference means that something was lost or doubled.
+AGENTS = """
+SELECT a.name, s.beats, s.nops, sc.state, sc.attempts,
+    count(h.id) FILTER (WHERE h.status = 'done'), count(h.id) FILTER (WHERE h.status = 'failed'),
+    count(h.id) FILTER (WHERE h.status NOT IN ('done', 'failed')), count(DISTINCT h.slot_at),
+    coalesce(max(h.number), 0)
+FROM agents_agent a JOIN agents_agentstate s ON s.agent_id = a.id JOIN heartbeats_heartbeatschedule sc ON sc.agent_id = a.id
+LEFT JOIN heartbeats_heartbeat h ON h.agent_id = a.id GROUP BY a.name, s.beats, s.nops, sc.state, sc.attempts
+"""
+ENERGY = """
+WITH beat AS (
+    SELECT h.agent_id, h.number, h.energy_start, h.energy_end,
+        (SELECT coalesce(sum((action ->> 'cost')::float), 0) FROM jsonb_array_elements(h.actions) action) AS cost,
+        lag(h.energy_end) OVER (PARTITION BY h.agent_id ORDER BY h.number) AS before
+    FROM heartbeats_heartbeat h WHERE h.status = 'done'
+)
+SELECT a.name, beat.number FROM beat JOIN agents_agent a ON a.id = beat.agent_id
+JOIN agents_agentstate s ON s.agent_id = beat.agent_id
+WHERE beat.energy_end <> beat.energy_start - beat.cost
+    OR beat.before IS NOT NULL AND beat.energy_start <> least(20, beat.before + 10)
+    OR beat.number = s.beats AND s.energy <> beat.energy_end
+"""
+NARRATIVES = """
+SELECT a.name, h.number FROM heartbeats_heartbeat h JOIN agents_agent a ON a.id = h.agent_id
+WHERE h.status = 'done' AND 1 <> (SELECT count(*) FROM memories_memory m
+    WHERE m.agent_id = h.agent_id AND m.session = 'heartbeats' AND m.position = h.number AND m.id = h.memory_id)
+"""
+UNOWNED_NARRATIVES = """
+SELECT count(*) FROM memories_memory m WHERE m.session = 'heartbeats'
+    AND NOT EXISTS (SELECT FROM heartbeats_heartbeat h WHERE h.memory_id = m.id AND h.status = 'done')
+"""
+# How often memories were used, how often by actions that recalled them, and what the beats saw.
+ACCESSES = """
+SELECT a.name, coalesce((SELECT sum(x.count) FROM memories_memoryaccess x JOIN memories_memory m ON m.id = x.memory_id
+        WHERE m.agent_id = a.id), 0),
+    coalesce((SELECT sum(jsonb_array_length(action -> 'memory_ids'))
+        FROM heartbeats_heartbeat h CROSS JOIN jsonb_array_elements(h.actions) action
+        WHERE h.agent_id = a.id AND h.status = 'done' AND action ->> 'action' = 'recall'), 0),
+    ARRAY(SELECT h.situation FROM heartbeats_heartbeat h WHERE h.agent_id = a.id AND h.status = 'done')
+FROM agents_agent a JOIN agents_agentstate s ON s.agent_id = a.id WHERE s.nops = 0
+"""
+DOUBLED_NOTES = """
+SELECT n.text FROM goals_progressnote n WHERE n.heartbeat_id IS NOT NULL
+GROUP BY n.heartbeat_id, n.goal_id, n.text HAVING count(*) > 1
+"""
+# A model is asked once in each turn.
+CALLS = """
+SELECT a.name, h.number, h.turns, count(DISTINCT c.id), count(l.id), count(DISTINCT l.call_id)
+FROM heartbeats_heartbeat h JOIN agents_agent a ON a.id = h.agent_id
+LEFT JOIN calls_externalcall c ON c.heartbeat_id = h.id LEFT JOIN calls_ledgerentry l ON l.call_id = c.id
+WHERE h.status = 'done' GROUP BY a.name, h.number, h.turns
+HAVING count(DISTINCT c.id) <> h.turns OR count(l.id) <> h.turns OR count(DISTINCT l.call_id) <> h.turns
+"""
+TRACES = "SELECT trace FROM heartbeats_heartbeat"
+
+
+def assert_exactly_once(fleet: RealFleet) -> None:
+    """Check the rows: every due heartbeat once, with each of its effects once."""
+    unreadable = {agent.name for agent in fleet.agents if agent.model == UNREADABLE}
+    for name, beats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
+        due = fleet.due[name]
+        if name in unreadable:
+            assert (name, beats, nops, done, failed) == (name, 0, due, 0, due)
+        else:
+            assert (name, beats, nops, done, failed, last) == (name, due, 0, due, 0, due)
+        assert (name, state, attempts, other, slots) == (name, "idle", 0, 0, due)
+    assert fleet.rows(ENERGY) == []
+    assert fleet.rows(NARRATIVES) == []
+    assert fleet.rows(UNOWNED_NARRATIVES) == [(0,)]
+    for name, counted, recalled, situations in fleet.rows(ACCESSES):
+        shown = sum(len(unpack(situation)["relevant"]) for situation in situations)
+        assert (name, counted) == (name, recalled + shown)
+    assert fleet.rows(DOUBLED_NOTES) == []
+    assert fleet.rows(CALLS) == []
+    for (trace,) in fleet.rows(TRACES):
+        steps = unpack_list(trace)
+        assert [step["sequence"] for step in steps] == list(range(1, len(steps) + 1))

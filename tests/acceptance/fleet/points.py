@@ -1,0 +1,49 @@
+"""The points at which the heartbeat of an agent can lose its worker."""
+
+from __future__ import annotations
+
+#: The steps of a beat, in order (`arbor/pipeline/heartbeat.dot`).
+NODES = (
+    "observe",
+    "background_checks",
+    "idle",
+    "focus",
+    "guard",
+    "orient",
+    "inject_goals",
+    "select_mode",
+    "build_prompt",
+    "think",
+    "parse",
+    "decide",
+    "embed",
+    "store_decompositions",
+    "process_proposals",
+    "identity_insights",
+    "act",
+    "goals",
+    "follow_up",
+    "feel",
+    "record",
+    "plan_next",
+)
+POINTS = (
+    "dispatcher is about to tell",
+    "dispatcher has told",
+    *(f"{node} {edge}" for node in NODES for edge in ("begins", "ends")),
+    "suspend is written",
+    "walker is about to tell",
+    "walker has told",
+    "call is taken",
+    "reply has come",
+    "reply is written",
+    "model worker is about to tell",
+    "model worker has told",
+    "think goes on",
+    "finish is written",
+)
+#: A model whose replies cannot be read leads to the one node that the others do not pass.
+UNREADABLE = "openai/stub-babble"
+NOP_POINTS = ("nop begins", "nop ends")
+#: One point and model for each agent of a fleet.
+ALL_POINTS = (*((point, "") for point in POINTS), *((point, UNREADABLE) for point in NOP_POINTS))

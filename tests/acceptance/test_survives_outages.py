@@ -1,0 +1,98 @@
+"""Every due heartbeat completes exactly once, whatever is away: the broker's data, the broker, workers, the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.acceptance.fleet.exactly_once import assert_exactly_once
+from tests.acceptance.fleet.points import ALL_POINTS
+from tests.acceptance.fleet.real_fleet import RealFleet
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
+    """Return a running fleet whose workers do not die of themselves."""
+    with django_db_blocker.unblock(), RealFleet() as made:
+        made.populate(ALL_POINTS)
+        made.doom({})
+        made.start()
+        yield made
+
+
+def test_a_broker_that_loses_all_messages_under_way_loses_no_beat(fleet: RealFleet) -> None:
+    fleet.make_due()
+    fleet.wait_until_some_are_done()
+    fleet.flush_broker()
+    fleet.wait_until_all_are_done()
+    assert_exactly_once(fleet)
+
+
+def test_two_dispatchers_and_two_schedulers_do_no_harm(fleet: RealFleet) -> None:
+    for name in ("dispatcher", "scheduler"):
+        fleet.start_another(name)
+    fleet.make_due()
+    fleet.wait_until_all_are_done()
+    assert_exactly_once(fleet)
+    for name in ("dispatcher-2", "scheduler-2"):
+        fleet.retire(name)
+
+
+def test_workers_told_to_end_while_they_are_busy_lose_nothing(fleet: RealFleet) -> None:
+    fleet.make_due()
+    fleet.wait_until_some_are_done()
+    for name in ("heartbeat", "model", "dispatcher"):
+        fleet.parts[name].ask_to_stop()
+    # Those that have ended are started again while we wait.
+    fleet.wait_until_all_are_done()
+    assert_exactly_once(fleet)
+
+
+def test_workers_killed_with_all_their_children_lose_nothing(fleet: RealFleet) -> None:
+    fleet.make_due()
+    fleet.wait_until_some_are_done()
+    for name in ("heartbeat", "model", "dispatcher", "scheduler"):
+        fleet.parts[name].kill()
+    fleet.wait_until_all_are_done()
+    assert_exactly_once(fleet)
+
+
+def test_heartbeats_go_on_when_the_broker_was_restarted(fleet: RealFleet) -> None:
+    fleet.make_due()
+    fleet.wait_until_some_are_done()
+    # A worker that holds a message when its broker goes may end itself (kombu 5.7 closes what is closed already):
+    # whoever supervises it starts it again, as this fleet does.
+    fleet.restart_broker()
+    fleet.wait_until_all_are_done()
+    assert_exactly_once(fleet)
+
+
+def test_workers_go_on_when_the_database_was_killed_and_started_again(fleet: RealFleet) -> None:
+    fleet.make_due()
+    fleet.wait_until_some_are_done()
+    workers = {name: part.pid for name, part in fleet.parts.items()}
+    fleet.crash_database()
+    fleet.wait_until_all_are_done()
+    assert_exactly_once(fleet)
+    assert {name: part.pid for name, part in fleet.parts.items()} == workers
+
+
+def test_every_process_says_in_the_database_that_it_lives(fleet: RealFleet) -> None:
+    def living() -> set[tuple[str, str, str]]:
+        return set(
+            fleet.rows(
+                "SELECT kind, queues, pool FROM heartbeats_process WHERE seen_at > now() - interval '20 s'"
+            )
+        )
+
+    expected = {
+        ("worker", "dispatch", "prefork"),
+        ("worker", "heartbeat", "prefork"),
+        ("worker", "embedding,llm,outbox", "thread"),
+        ("scheduler", "", ""),
+    }
+    fleet.wait_for(lambda: living() >= expected, what="all kinds of processes are heard of")

@@ -1,0 +1,97 @@
+"""The console as its tests see it: a tenant's pages, somebody signed in, and all pages crawled once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django.contrib import admin
+from django.db import connection
+from django.db.models import Model
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from apps.agents.models import Agent
+from apps.heartbeats.models import Heartbeat
+from apps.tenants.models import Tenant, User
+
+#: Models whose rows only those who run the installation see.
+PLATFORM = {
+    "tenants.Tenant",
+    "tenants.User",
+    "audit.PlatformEvent",
+    "memories.JobRun",
+    "memories.EmbedderFault",
+}
+
+
+@dataclass(kw_only=True)
+class World:
+    """A tenant and one row of everything in it."""
+
+    tenant: Tenant
+    agent: Agent
+    beat: Heartbeat
+    rows: list[Model] = field(default_factory=list)
+
+    @property
+    def pages(self) -> list[str]:
+        """Every address of the console that shows something of the tenant."""
+        found = [reverse("admin:index")]
+        for model in admin.site._registry:
+            if model._meta.label not in PLATFORM:
+                name = f"{model._meta.app_label}_{model._meta.model_name}"
+                found.append(reverse(f"admin:{name}_changelist"))
+        return found + [page_of(row) for row in self.rows] + [self.chat]
+
+    @property
+    def agents_page(self) -> str:
+        return page_of(self.agent)
+
+    @property
+    def chat(self) -> str:
+        return reverse("admin:agent-chat", args=[self.agent.id])
+
+    @property
+    def act(self) -> str:
+        return reverse("admin:agent-act", args=[self.agent.id])
+
+
+def page_of(row: Model) -> str:
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
+
+
+def sign_in(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page as one person got it."""
+
+    address: str
+    status: int
+    text: str
+    templates: int
+    queries: tuple[str, ...]
+
+
+def crawl(client: Client, addresses: Sequence[str]) -> tuple[Page, ...]:
+    """Open every page once."""
+    pages = []
+    for address in addresses:
+        with CaptureQueriesContext(connection) as captured:
+            response = client.get(address)
+        pages.append(
+            Page(
+                address=address,
+                status=response.status_code,
+                text=response.content.decode(),
+                templates=len(response.templates),
+                queries=tuple(query["sql"] for query in captured.captured_queries),
+            )
+        )
+    return tuple(pages)

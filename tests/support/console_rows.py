@@ -1,0 +1,265 @@
+"""A tenant with one row of everything that the console shows."""
+
+from __future__ import annotations
+
+from django.db.models import Model
+
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
+from apps.heartbeats.models import HeartbeatStatus
+from apps.memories.models import Memory
+from apps.tenants.models import Tenant
+from apps.tenants.scope import tenant_transaction
+from arbor.contacts.values import Speaker
+from tests.factories.agents import (
+    AgentFactory,
+    AgentKeyFactory,
+    AgentPolicyFactory,
+    AgentStateFactory,
+    TemplateFactory,
+)
+from tests.factories.contacts import (
+    ChannelFactory,
+    ChatMessageFactory,
+    ChatSessionFactory,
+    OutboxMessageFactory,
+)
+from tests.factories.goals import (
+    GoalFactory,
+    GoalMemoryLinkFactory,
+    IntentFactory,
+    PlanFactory,
+    PlanStepFactory,
+    ProgressNoteFactory,
+    SatisfactionFactory,
+)
+from tests.factories.heartbeats import (
+    DailyUsageFactory,
+    ErrandFactory,
+    ExternalCallFactory,
+    HeartbeatFactory,
+    LedgerEntryFactory,
+    PerceptFactory,
+    ScheduleFactory,
+)
+from tests.factories.memories import (
+    ActivationFactory,
+    BufferItemFactory,
+    ClusterFactory,
+    ClusterMemberFactory,
+    ClusterRelationFactory,
+    CodeSnippetFactory,
+    ConceptFactory,
+    EdgeFactory,
+    EpisodeFactory,
+    MemoryAccessFactory,
+    MemoryConceptFactory,
+    MemoryFactory,
+    MindFactory,
+    NextEmbeddingFactory,
+    PracticeFactory,
+    UpkeepFactory,
+)
+from tests.factories.selves import (
+    BeliefEvidenceFactory,
+    BeliefFactory,
+    BoundaryFactory,
+    ExperienceFactory,
+    IdentityAspectFactory,
+    PeerModelFactory,
+    PreferenceFactory,
+    ProposalFactory,
+    SelfChangeFactory,
+)
+from tests.support.console import World
+
+
+def make_world(tenant: Tenant, *, text: str = "the river") -> World:
+    """Fill a tenant; `text` is in every field that somebody outside can write."""
+    with tenant_transaction(tenant.id):
+        agent = AgentFactory(name=f"Scout {text}", character={"name": text, "description": text})
+        episode = EpisodeFactory(agent=agent, session=text, summary=text, failure=text)
+        memory = MemoryFactory(
+            agent=agent,
+            content=f"It is about {text}.",
+            role=text,
+            session=text,
+            detail={"by": text},
+            episode=episode,
+            sequence=1,
+        )
+        goal = GoalFactory(agent=agent, title=f"Map {text}", description=text, blocked_by=text)
+        beat = HeartbeatFactory(
+            agent=agent, memory=memory, narrative=text, reasoning=text, reason=text, situation={"name": text}
+        )
+        actions = [{**action, "reasoning": text, "goal_id": str(goal.id)} for action in beat.actions]
+        type(beat).objects.filter(id=beat.id).update(
+            actions=actions,
+            goal_changes=[{"goal_id": str(goal.id), "kind": "progressed", "change": text}],
+            dropped=[{"path": text, "value": text, "reason": text}],
+        )
+        call = ExternalCallFactory(
+            heartbeat=beat,
+            reply=f'{{"thinking": "{text.replace(chr(34), "")}"}}',
+            error=text,
+            sections=[{"name": text, "text": text, "tokens": 9}],
+            request={"system": text, "messages": [{"role": "user", "content": text}]},
+        )
+        world = World(tenant=tenant, agent=agent, beat=beat)
+        world.rows += [
+            agent,
+            AgentStateFactory(
+                agent=agent,
+                working_memory={
+                    "thoughts": [{"text": text, "at": "2026-01-01T00:00:00Z"}],
+                    "concerns": [text],
+                    "curiosity": [text],
+                    "engagement": 0.5,
+                },
+            ),
+            AgentKeyFactory(agent=agent),
+            AgentPolicyFactory(agent=agent),
+            DailyUsageFactory(agent=agent),
+            TemplateFactory(name=f"Template {text}", description=text, source_text=text),
+            memory,
+            MemoryAccessFactory(memory=memory),
+            EdgeFactory(agent=agent, source_id=memory.id, note=text, origin=text),
+            episode,
+            *_remembered(memory, text),
+            BeliefFactory(agent=agent, statement=text, source=text),
+            IdentityAspectFactory(agent=agent, content=text, source=text),
+            goal,
+            ProgressNoteFactory(goal=goal, text=text, heartbeat_id=beat.id),
+            IntentFactory(agent=agent, goal=goal, description=text),
+            beat,
+            call,
+            LedgerEntryFactory(call=call),
+            LedgerEntryFactory(call=ErrandFactory(agent=agent, error=text, reply=text)),
+            ErrandFactory(
+                agent=agent,
+                error=text,
+                subject={"episode": str(episode.id)},
+                subject_key=f"episode:{episode.id}",
+            ),
+            ErrandFactory(
+                agent=agent,
+                purpose="extract",
+                subject={"memories": [str(memory.id)]},
+                subject_key=f"memories:{memory.id}",
+            ),
+            PerceptFactory(agent=agent, content=text),
+            PreferenceFactory(agent=agent, key=text[:60], value=text, source=text),
+            CodeSnippetFactory(agent=agent, language=text[:40], title=text, code=text, source=text),
+            *_selfhood(agent, memory, text),
+            *_planned(agent, goal, memory, text),
+            *_said(agent, text),
+            *_wrote(agent, text),
+            ScheduleFactory(agent=agent, last_error=text),
+            record(
+                action=AuditAction.OPERATOR_ACT,
+                actor="user:ann",
+                message=text,
+                agent_id=agent.id,
+                detail={"t": text},
+            ),
+        ]
+        HeartbeatFactory(agent=agent, status=HeartbeatStatus.SKIPPED, number=0, reason=text)
+        HeartbeatFactory(agent=agent, status=HeartbeatStatus.WAITING, ended_at=None, narrative="")
+    return world
+
+
+def _planned(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:
+    """Make what serves a goal: a part of it, a plan with a step, a memory of it, and what it was worth."""
+    plan = PlanFactory(agent=agent, goal=goal, reason=text, dependencies=[text])
+    return [
+        GoalFactory(agent=agent, parent=goal, title=f"Part of {text}"),
+        plan,
+        PlanStepFactory(plan=plan, description=text, precondition=text, postcondition=text),
+        GoalMemoryLinkFactory(goal=goal, memory=memory),
+        SatisfactionFactory(agent=agent, goal=goal),
+    ]
+
+
+def _wrote(agent: Agent, text: str) -> list[Model]:
+    """Make what an agent sent, and a way by which it did."""
+    channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
+    return [
+        channel,
+        OutboxMessageFactory(agent=agent, subject=text[:300], content=text),
+        OutboxMessageFactory(
+            agent=agent,
+            channel=channel,
+            kind="webhook",
+            target=text[:500],
+            content=text,
+            status="failed",
+            attempts=8,
+            sent_at=None,
+            last_error=text,
+        ),
+    ]
+
+
+def _selfhood(agent: Agent, memory: Model, text: str) -> list[Model]:
+    """Make what the agent's self has beside beliefs and aspects."""
+    belief = BeliefFactory(agent=agent, statement=f"Not {text}")
+    proposal = ProposalFactory(
+        agent=agent,
+        content=text,
+        source=text,
+        reason=text,
+        decided_by=text,
+        change={"aspect": text},
+        evidence=[text],
+    )
+    return [
+        BeliefEvidenceFactory(belief=belief, memory=memory),
+        BoundaryFactory(
+            agent=agent, name=text[:60], description=text, patterns=[text], examples=[text], source=text
+        ),
+        PeerModelFactory(agent=agent, name=text, interests=[text]),
+        ExperienceFactory(agent=agent, about=text, lesson=text),
+        proposal,
+        SelfChangeFactory(
+            agent=agent, before={"t": text}, after={"t": text}, proposal=proposal, decided_by=text
+        ),
+    ]
+
+
+def _said(agent: Agent, text: str) -> list[Model]:
+    session = ChatSessionFactory(agent=agent, person=text)
+    boundary = {"name": text, "response": text, "why": text, "withheld": False}
+    return [
+        session,
+        ChatMessageFactory(session=session, content=text, detail={"boundaries": [boundary]}),
+        ChatMessageFactory(session=session, speaker=Speaker.AGENT, content="", error=text, model=text),
+    ]
+
+
+def _remembered(memory: Memory, text: str) -> list[Model]:
+    """Make what maintenance would make of a memory; return what has a page."""
+    agent = memory.agent
+    near = MemoryFactory(agent=agent, content=f"Near it is {text}.", episode=memory.episode, sequence=2)
+    theme = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])
+    other = ClusterFactory(agent=agent, name=f"Other {text}")
+    broad = ConceptFactory(agent=agent, name=f"Nature {text}"[:100])
+    concept = ConceptFactory(
+        agent=agent, name=f"Idea {text}"[:100], description=text, parent=broad, ancestors=[str(broad.id)]
+    )
+    ClusterMemberFactory(cluster=theme, memory=memory)
+    ClusterRelationFactory(source=theme, target=other, relation=text[:24])
+    MemoryConceptFactory(concept=concept, memory=memory)
+    return [
+        near,
+        theme,
+        other,
+        broad,
+        concept,
+        UpkeepFactory(memory=memory, neighbors={str(near.id): 1.1}, computed_at=memory.occurred_at),
+        ActivationFactory(memory=memory),
+        NextEmbeddingFactory(memory=memory, embedding_model=text[:100]),
+        PracticeFactory(memory=memory),
+        BufferItemFactory(agent=agent, content=text, source=text, promoted_to=memory),
+        MindFactory(agent=agent, embedding_model=text[:100]),
+    ]

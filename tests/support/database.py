@@ -1,0 +1,84 @@
+"""The database of a test process: the connections of three roles, emptied after each test."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from django.db import connections
+from psycopg.pq import TransactionStatus
+from psycopg.sql import SQL, Composed, Identifier
+
+from apps.tenants.scope import APP, OPS
+from config.environment import env, with_user
+
+OWNER = "owner"
+ALIASES = (APP, OPS, OWNER)
+#: Tables that migrations fill.
+FILLED = ("django_migrations", "django_content_type", "auth_permission")
+
+
+def use_database(owner_url: str) -> None:
+    """Point the three roles' connections at the database; one that is open leads to another server."""
+    for alias in ALIASES:
+        connections[alias].close()
+        settings = connections.settings[alias]
+        url = owner_url
+        if alias != OWNER:
+            url = with_user(owner_url, settings["USER"], settings["PASSWORD"])
+        found = env.db_url_config(url)
+        settings.update({key: found[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")})
+
+
+class Emptier:
+    """Empties the database through a session that may delete everything: past row security, privileges and references."""
+
+    def __init__(self, session: psycopg.Connection[Any]) -> None:
+        self._session = session
+        self._session.execute("SET session_replication_role = replica")
+        tables = [
+            name
+            for (name,) in self._session.execute(
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
+            )
+            if name not in FILLED
+        ]
+        self._session.execute(_emptying(tables))
+
+    def empty(self) -> None:
+        """Roll back open transactions and delete all rows."""
+        _end_transactions()
+        row = self._session.execute("SELECT pg_temp.empty_tables()").fetchone()
+        assert row is not None
+        if "memories_memory" in row[0]:
+            # Plans go by its size, and index-only scans by what vacuum knows.
+            self._session.execute("VACUUM memories_memory")
+
+
+def _emptying(tables: list[str]) -> Composed:
+    """Return the definition of a function that deletes all rows and returns the tables that had some.
+
+    Its statements are planned once for all tests. TRUNCATE would make a file anew for each table and index.
+    """
+    steps = SQL("").join(
+        SQL(
+            "IF EXISTS (SELECT FROM {table}) THEN DELETE FROM {table}; found := array_append(found, {name}); END IF; "
+        ).format(table=Identifier("public", name), name=name)
+        for name in tables
+    )
+    return SQL(
+        "CREATE FUNCTION pg_temp.empty_tables() RETURNS text[] LANGUAGE plpgsql"
+        " AS $$ DECLARE found text[] := '{{}}'; BEGIN {} RETURN found; END $$"
+    ).format(steps)
+
+
+def _end_transactions() -> None:
+    """End the sessions that have a transaction open, with its locks; the others stay for the next test."""
+    for alias in (APP, OPS):
+        wrapper = connections[alias]
+        session: Any = wrapper.connection
+        if session is None:
+            continue
+        idle = not session.closed and session.info.transaction_status == TransactionStatus.IDLE
+        if not idle or wrapper.in_atomic_block or "pool" in wrapper.settings_dict["OPTIONS"]:
+            wrapper.close()
