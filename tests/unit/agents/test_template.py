@@ -221,7 +221,7 @@ def test_a_section_s_heading_may_be_of_level_one_and_any_case_and_subheadings_be
 
 def test_a_pipeline_may_stand_in_the_front_matter() -> None:
     spec = parse_template(
-        changed("actions:", "ops: |\n  digraph g { a -> b }\nactions:", within=SMALL),
+        changed("actions:", "pipeline: |\n  digraph g { a -> b }\nactions:", within=SMALL),
         known_actions=ACTIONS,
     )
     assert spec.pipeline == "digraph g { a -> b }\n"
@@ -312,7 +312,7 @@ def test_wrapped_paragraphs_are_joined_and_lists_and_code_are_left_alone() -> No
         (SMALL + "## Pipeline\n```dot\n\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
         (SMALL + "## Pipeline\n```dot\na\n```\n```dot\nb\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
         (SMALL + "## Nature\n```dot\na\n```", "line 7, ## Nature: a pipeline's ```dot block belongs under ## Pipeline"),
-        (changed("actions:", "ops: a\nactions:"), "## Pipeline: is given here and as pipeline in the front matter"),
+        (changed("actions:", "pipeline: a\nactions:"), "## Pipeline: is given here and as pipeline in the front matter"),
         (
             changed("  tone: dry", "  tone: dry\n  nature: x"),
             "## Nature: is given here and as character.nature in the front matter; keep one",
