@@ -62,16 +62,16 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         rows = fetch(_LOCK_LOST, agent=agent_id, limit=_RECOVERED)
         pending = [row for row in rows if row[1] == CallStatus.PENDING]
+        lost = [row for row in rows if row[1] == CallStatus.RUNNING]
         if pending and not day_of(agent_id).level.may_maintain:
             # Over the daily limit only conversations and rules continue; the rest stay due until the next day.
             pending = [
                 row for row in pending if row[2].startswith(f"{REFLEX}/") or "chat" in json.loads(row[5])
             ]
         unsent = [(row[0], row[-1]) for row in pending]
-        for row in rows:
-            if row[1] == CallStatus.RUNNING:
-                lost = _WorkerLost(f"worker {row[4]} took it and did not come back")
-                record_failed_try(_leased_call(tenant_id, agent_id, row), lost)
+        for row in lost:
+            error = _WorkerLost(f"worker {row[4]} took it and did not come back")
+            record_failed_try(_leased_call(tenant_id, agent_id, row), error)
         if unsent:
             calls = [call_id for call_id, _ in unsent]
             change(
@@ -82,7 +82,8 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
             )
         for call_id, name in unsent:
             enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
-    return len(rows)
+    # What waits for the next day is not counted: the round goes on to other agents.
+    return len(unsent) + len(lost)
 
 
 def _leased_call(tenant_id: UUID, agent_id: UUID, row: tuple[Any, ...]) -> LeasedCall:
