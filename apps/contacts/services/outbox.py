@@ -191,9 +191,13 @@ def _mentioned(letter: Letter) -> tuple[str, ...]:
     return named(letter.content, {name: str(agent_id) for name, agent_id in found})
 
 
+#: Messages that a figure counts at most.
+MOST_COUNTED = 100_000
+
+
 @dataclass(frozen=True, kw_only=True)
 class OutboxFigures:
-    """Counts of pending and failed messages, and the delay of the oldest due one in seconds."""
+    """Counts of pending and failed messages, at most MOST_COUNTED each, and the delay of the oldest due one in seconds."""
 
     waiting: int
     oldest_due_s: float
@@ -211,12 +215,12 @@ def installation_figures() -> OutboxFigures:
 
 
 def _figures(messages: QuerySet[OutboxMessage]) -> OutboxFigures:
-    # Each by a partial index: the messages that are over are not read.
+    # Each by a partial index, up to a bound: the messages that are over are not read.
     waiting = messages.filter(status__in=[DeliveryStatus.PENDING, DeliveryStatus.SENDING])
     oldest = waiting.aggregate(due_at=Min("due_at"))["due_at"]
     late = (timezone.now() - oldest).total_seconds() if oldest else 0.0
     return OutboxFigures(
-        waiting=waiting.count(),
+        waiting=waiting[:MOST_COUNTED].count(),
         oldest_due_s=round(max(late, 0.0), 1),
-        failed=messages.filter(status=DeliveryStatus.FAILED).count(),
+        failed=messages.filter(status=DeliveryStatus.FAILED)[:MOST_COUNTED].count(),
     )
