@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.rounds import note_run
+from apps.memories.services.jobs.rounds import record_job_run
 from tests.integration.cli.conftest import Arbor
 
 LATE = "the job arbor.decay.fade_memories has not succeeded for 2 h"
 
 
 def make_a_job_late() -> None:
-    note_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
+    record_job_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
     JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
 
 

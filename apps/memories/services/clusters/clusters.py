@@ -86,7 +86,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     """Recompute a cluster's centre, keywords, emotion and importance from its active members, in the open transaction.
 
     The centre is the normalized mean of the members that belong to no other cluster more strongly (of all members, if
-    there are none such); null if no member has a vector. The members do not change: the job reclusters them. Six statements.
+    no member does); null if no member has a vector. The members do not change: the job reclusters them. Six statements.
     Raises NotFound if the tenant has no such cluster.
     """
     agent_id, name, previous_keywords = _cluster(cluster_id)
