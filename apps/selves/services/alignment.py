@@ -126,13 +126,17 @@ def resonance_of(*, agent_id: UUID, memory_id: UUID) -> IdentityResonance:
     found = [(relation, aspects[relation.end_id]) for relation in related if relation.end_id in aspects]
     found.sort(key=lambda pair: (-pair[0].weight * pair[1].stability, pair[1].id, pair[0].relation))
     influences = [
-        AspectInfluence(Relation(relation.relation), relation.weight, aspect.stability) for relation, aspect in found
+        AspectInfluence(Relation(relation.relation), relation.weight, aspect.stability)
+        for relation, aspect in found
     ]
     return IdentityResonance(
         score=resonance(influences),
         aspects=tuple(
             ResonantAspect(
-                aspect_id=aspect.id, content=aspect.content, relation=influence.relation, share=influence.share
+                aspect_id=aspect.id,
+                content=aspect.content,
+                relation=influence.relation,
+                share=influence.share,
             )
             for (_, aspect), influence in zip(found, influences, strict=True)
         ),

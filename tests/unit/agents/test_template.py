@@ -229,7 +229,9 @@ def test_a_pipeline_may_be_given_in_the_front_matter() -> None:
 
 def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
     def background(text: str) -> str:
-        return parse_template(f"{MINIMAL}## Background\n\n{text}\n", known_actions=ACTIONS).character.background
+        return parse_template(
+            f"{MINIMAL}## Background\n\n{text}\n", known_actions=ACTIONS
+        ).character.background
 
     assert background("One\nline.\n\nAnd\nmore.") == "One line.\n\nAnd more."
     for unchanged in (

@@ -109,9 +109,7 @@ def turns(count: int, length: int = 10) -> list[TurnView]:
     ("given_turns", "tokens", "shown"),
     [(turns(3), 2_000, 3), (turns(30), 2_000, 20), (turns(5, 400), 250, 2), (turns(2), 0, 0)],
 )
-def test_the_latest_turns_that_fit_are_shown(
-    given_turns: list[TurnView], tokens: int, shown: int
-) -> None:
+def test_the_latest_turns_that_fit_are_shown(given_turns: list[TurnView], tokens: int, shown: int) -> None:
     assert shown_turns(given_turns, tokens=tokens) == given_turns[len(given_turns) - shown :]
 
 

@@ -161,9 +161,7 @@ def test_the_format_states_the_requirements_of_an_insight() -> None:
         ({"mode": Mode.CONVERSATION, "working_memory": WorkingMemory(curiosity=["why"])}, ["resolved"]),
     ],
 )
-def test_a_further_key_is_requested_only_where_it_applies(
-    changes: dict[str, Any], asked: list[str]
-) -> None:
+def test_a_further_key_is_requested_only_where_it_applies(changes: dict[str, Any], asked: list[str]) -> None:
     current = situation(**changes)
     texts = {part.name: part.text for part in render(current).sections}
 
@@ -290,9 +288,7 @@ def test_the_last_contact_is_shown_in_hours() -> None:
         ("ticks", "None come back before they are all used; what you do not use is kept until then."),
     ],
 )
-def test_only_the_energy_section_describes_the_action_budget(
-    unit: str, shown: str
-) -> None:
+def test_only_the_energy_section_describes_the_action_budget(unit: str, shown: str) -> None:
     prompt = build_prompt(situation(energy=4, max_energy=5, energy_unit=unit), "", NONCE)
 
     text = next(section.text for section in prompt.sections if section.name == "energy")

@@ -61,7 +61,9 @@ def test_retry_after_is_a_lower_bound_of_the_wait(roll: float, wait_s: float) ->
         (ModelRejected(), 1, 100.0, "ModelRejected is not mended"),
     ],
 )
-def test_a_decision_not_to_retry_gives_its_reason(error: ModelError, attempt: int, remaining_s: float, reason: str) -> None:
+def test_a_decision_not_to_retry_gives_its_reason(
+    error: ModelError, attempt: int, remaining_s: float, reason: str
+) -> None:
     decision = decide(error, attempt=attempt, remaining_s=remaining_s)
 
     assert not decision.again

@@ -33,7 +33,7 @@ def test_alignment_is_the_sum_of_what_speaks_for_and_against(
 
 
 @given(influences)
-def test_alignment_is_bounded_and_one_more_support_never_lowers_it(known: list[Influence]) -> None:
+def test_alignment_is_bounded_and_monotonic(known: list[Influence]) -> None:
     before = alignment(known)
     assert -1 <= before <= 1
     assert alignment([*known, Influence(FOR, 0.5, 0.5)]) >= before - 1e-9
@@ -50,7 +50,10 @@ aspect_influences = st.lists(st.builds(AspectInfluence, st.sampled_from(Relation
         ([AspectInfluence(Relation.SUPPORTS, 0.5, 0.8)], 0.4),
         ([AspectInfluence(Relation.ASSOCIATED, 0.5, 0.8)], 0.4),
         ([AspectInfluence(Relation.CONTRADICTS, 0.5, 0.8)], -0.4),
-        ([AspectInfluence(Relation.SUPPORTS, 1.0, 0.9), AspectInfluence(Relation.CONTRADICTS, 1.0, 0.4)], 0.5),
+        (
+            [AspectInfluence(Relation.SUPPORTS, 1.0, 0.9), AspectInfluence(Relation.CONTRADICTS, 1.0, 0.4)],
+            0.5,
+        ),
         ([AspectInfluence(Relation.SUPPORTS, 1.0, 0.9)] * 2, 1.0),
         ([AspectInfluence(Relation.CONTRADICTS, 1.0, 1.0)] * 3, -1.0),
     ],

@@ -30,9 +30,7 @@ from tests.integration.heartbeats.beater import Beater, action_of, memory_of, re
 from tests.integration.heartbeats.conftest import REST, last_of
 
 
-def test_a_recalled_memory_is_counted_and_in_the_next_prompt(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_recalled_memory_is_counted_and_in_the_next_prompt(beater: Beater, agent: Agent) -> None:
     memory_id = memory_of(agent, "The lighthouse keeper is called Ines.")
     beater.beat(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?")]))
     (action,) = last_of(agent).actions
@@ -43,9 +41,7 @@ def test_a_recalled_memory_is_counted_and_in_the_next_prompt(
     assert "The lighthouse keeper is called Ines." in beater.beat(REST)
 
 
-def test_a_recall_without_a_clear_memory_reports_its_cluster(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_recall_without_a_clear_memory_reports_its_cluster(beater: Beater, agent: Agent) -> None:
     memory_id = memory_of(agent, "The lighthouse keeper is called Ines.")
     for other in ("It rained.", "The path is mud.", "Trains run late.", "Taxes are due in April."):
         memory_of(agent, other)
@@ -104,9 +100,7 @@ def test_connect_relates_a_memory_to_a_goal_with_a_note(beater: Beater, agent: A
     assert edge.origin == f"heartbeat:{last_of(agent).id}"
 
 
-def test_a_relation_changes_neighborhood_and_activation(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_relation_changes_neighborhood_and_activation(beater: Beater, agent: Agent) -> None:
     keeper, bread = (
         memory_of(agent, "The lighthouse keeper is called Ines."),
         memory_of(agent, "On Fridays there is fresh bread."),
@@ -123,9 +117,7 @@ def test_a_relation_changes_neighborhood_and_activation(
         assert Activation.objects.filter(memory_id__in=[keeper, bread], level__gt=0).count() == 2
 
 
-def test_a_relation_recalls_a_memory_that_the_query_cannot(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_relation_recalls_a_memory_that_the_query_cannot(beater: Beater, agent: Agent) -> None:
     keeper = memory_of(agent, "The lighthouse keeper is called Ines.")
     bread = memory_of(agent, "On Fridays there is fresh bread.")
     for number in range(160):
