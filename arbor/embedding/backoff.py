@@ -13,7 +13,7 @@ def embedder_retry_delay(failures: int) -> timedelta:
     """Compute the delay after a number of consecutive failures: 10 s, 20 s, 40 s … at most 10 minutes."""
     if failures < 1:
         return timedelta(0)
-    # The exponent is capped, because huge powers are slow and the longest delay is reached long before.
+    # Cap the exponent: after many failures the power of two would not fit a timedelta.
     doublings = min(failures - 1, (LONGEST_RETRY_DELAY // FIRST_RETRY_DELAY).bit_length())
     delay: timedelta = min(FIRST_RETRY_DELAY * 2**doublings, LONGEST_RETRY_DELAY)
     return delay
