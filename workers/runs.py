@@ -9,7 +9,7 @@ import structlog
 from celery.signals import beat_init, task_postrun, task_prerun
 from django.db import DatabaseError, connections
 
-from apps.memories.services.jobs.rounds import expect_runs, note_run
+from apps.memories.services.jobs.rounds import expect_runs, record_job_run
 from apps.queues import Task
 from apps.tenants.scope import APP
 from workers.schedule import entries
@@ -50,7 +50,7 @@ def _record_end(sender: Any, task_id: str, retval: Any, **_: Any) -> None:
         return
     error = retval if isinstance(retval, Exception) else None
     try:
-        note_run(
+        record_job_run(
             name=sender.name,
             period_s=_PERIODS[sender.name],
             seconds=time.monotonic() - started,

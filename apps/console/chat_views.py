@@ -62,7 +62,9 @@ def _end(request: HttpRequest, agent_id: UUID) -> HttpResponse:
     except Invalid as refusal:
         messages.error(request, f"It goes on: {refusal}.")
         return _back(agent_id)
-    follows = "a heartbeat follows at once" if ended.beat_follows else "no heartbeat follows because of it"
+    follows = (
+        "a heartbeat follows at once" if ended.heartbeat_follows else "no heartbeat follows because of it"
+    )
     messages.success(request, f"The conversation is over; significance {ended.significance:.2f}: {follows}.")
     return _back(agent_id)
 

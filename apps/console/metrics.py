@@ -16,7 +16,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from apps.console.access import is_platform_operator
-from apps.heartbeats.services.status import Fleet, fleet_status
+from apps.heartbeats.services.status import FleetStatus, fleet_status
 from arbor.memory.health import HealthState
 
 _CLOSED = (
@@ -50,7 +50,7 @@ def _has_token(request: HttpRequest) -> bool:
 class _Figures(Collector):
     """Turns the state of the fleet into gauges."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: FleetStatus) -> None:
         self._fleet = fleet
 
     def collect(self) -> Iterator[Metric]:

@@ -1,5 +1,7 @@
-"""The alignment of memories with beliefs, and their resonance with an identity (seed 004, `worldview_memory_influences`,
-`identity_memory_resonance`)."""
+"""The alignment of memories with beliefs, and their resonance with an identity.
+
+Source: seed 004, `worldview_memory_influences` and `identity_memory_resonance`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class Influence(NamedTuple):
 
 
 def alignment(influences: Iterable[Influence]) -> float:
-    """Compute how well a memory fits the agent's beliefs, from -1 to 1.
+    """Compute the alignment of a memory with the agent's beliefs, from -1 to 1.
 
     The sum of ±weight · confidence over the memory's relations to beliefs, clipped; 0 without relations.
     """
@@ -32,8 +34,8 @@ def alignment(influences: Iterable[Influence]) -> float:
     return min(max(total, -1.0), 1.0)
 
 
-class Bearing(NamedTuple):
-    """A relation between a memory and an aspect: its weight, and the aspect's stability, both from 0 to 1."""
+class AspectInfluence(NamedTuple):
+    """A relation between a memory and an aspect: its weight and the aspect's stability, both from 0 to 1."""
 
     relation: Relation
     weight: float
@@ -41,14 +43,14 @@ class Bearing(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Return weight · stability, negative where the memory contradicts the aspect."""
+        """Return this relation's share of the resonance: weight · stability, negative for a contradiction."""
         sign = -1 if self.relation is Relation.CONTRADICTS else 1
         return sign * self.weight * self.stability
 
 
-def resonance(bearings: Iterable[Bearing]) -> float:
+def resonance(influences: Iterable[AspectInfluence]) -> float:
     """Compute a memory's resonance with an identity, from -1 to 1.
 
     The sum of ±weight · stability over the memory's relations to aspects, clipped; 0 without relations.
     """
-    return min(max(sum(bearing.share for bearing in bearings), -1.0), 1.0)
+    return min(max(sum(influence.share for influence in influences), -1.0), 1.0)

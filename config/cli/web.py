@@ -1,4 +1,4 @@
-"""Run the console by gunicorn."""
+"""Run the console with gunicorn."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from gunicorn.util import import_app
 
 from config.cli.serving_role import refuse_unsafe_role
 
-#: Pages are short and wait for the database, so threads serve them; a second process only for its second core.
+#: Threads per process. Pages mostly wait for the database, so a second process only adds a second CPU core.
 THREADS = 8
-#: A page that takes longer has hung; its process is replaced.
-LONGEST_REQUEST_S = 60
-FINISH_WITHIN_S = 4
+#: gunicorn kills and replaces a process that does not report itself as alive for this long.
+WORKER_TIMEOUT_S = 60
+#: The time that pages under way have to finish when the console stops.
+GRACEFUL_TIMEOUT_S = 4
 
 
 class Console(BaseApplication):  # type: ignore[misc]
-    """gunicorn, configured by the command's options."""
+    """A gunicorn server with settings from the command's options instead of a file."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = settings
         super().__init__()
 
     def load_config(self) -> None:
-        """Hand the options to gunicorn."""
+        """Pass the settings to gunicorn."""
         for name, value in self._settings.items():
             self.cfg.set(name, value)
 
     def load(self) -> Any:
-        """Load the application in the process that serves it."""
+        """Import the WSGI application, in the process that serves it."""
         return import_app("config.wsgi:application")
 
 
@@ -44,8 +45,8 @@ def web(host: str, port: int, processes: int) -> None:
             "workers": processes,
             "worker_class": "gthread",
             "threads": THREADS,
-            "timeout": LONGEST_REQUEST_S,
-            "graceful_timeout": FINISH_WITHIN_S,
+            "timeout": WORKER_TIMEOUT_S,
+            "graceful_timeout": GRACEFUL_TIMEOUT_S,
             "loglevel": "warning",
             "control_socket_disable": True,
         }

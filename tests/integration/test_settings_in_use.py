@@ -91,7 +91,7 @@ def test_a_conversation_is_significant_from_the_limit_on(
         session = open_session(agent_id=agent.id, person="cli:nora")
     say(tenant_id=agent.tenant_id, session_id=session.id, text="Hello", execute=calls.execute_call)
     with tenant_transaction(agent.tenant_id):
-        assert end_session(session_id=session.id).beat_follows is follows
+        assert end_session(session_id=session.id).heartbeat_follows is follows
 
 
 @pytest.mark.parametrize("name", ["ada", "grace"])

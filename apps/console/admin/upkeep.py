@@ -1,4 +1,4 @@
-"""Pages of maintenance: flags, neighborhoods, activation, vectors, minds, job runs."""
+"""Admin classes of maintenance: flags, neighborhoods, activation, vectors, minds, job runs, failing embedders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ MAINTENANCE_FLAGS = {
 }
 
 
-class _BesideMemoryAdmin(AgentRowsAdmin):
+class _PerMemoryAdmin(AgentRowsAdmin):
+    """Columns and filters of tables with at most one row for each memory."""
+
     list_filter = filters_by_agent()
     ordering = ("-memory_id",)
 
@@ -31,7 +33,7 @@ class _BesideMemoryAdmin(AgentRowsAdmin):
 
 
 @admin.register(Upkeep)
-class UpkeepAdmin(_BesideMemoryAdmin):
+class UpkeepAdmin(_PerMemoryAdmin):
     """List the maintenance flags and the neighborhood of each memory."""
 
     list_display = ("memory_link", "agent_link", "neighbors_counted", "computed", "waiting")
@@ -44,36 +46,36 @@ class UpkeepAdmin(_BesideMemoryAdmin):
     waiting = columns.cell(
         "waits for",
         lambda upkeep: (
-            ", ".join(words for chore, words in MAINTENANCE_FLAGS.items() if getattr(upkeep, chore))
+            ", ".join(label for flag, label in MAINTENANCE_FLAGS.items() if getattr(upkeep, flag))
             or "nothing"
         ),
     )
 
 
 @admin.register(Activation)
-class ActivationAdmin(_BesideMemoryAdmin):
+class ActivationAdmin(_PerMemoryAdmin):
     """List the activation of memories."""
 
     list_display = ("memory_link", "agent_link", "level_shown", "moment")
     fields = ("memory", "agent", "level", "at")
 
-    level_shown = columns.share("level", "level then")
+    level_shown = columns.share("level", "level at that time")
     moment = columns.moment("at", "when")
 
 
 @admin.register(NextEmbedding)
-class NextEmbeddingAdmin(_BesideMemoryAdmin):
-    """Vectors by the model that an agent is being moved to."""
+class NextEmbeddingAdmin(_PerMemoryAdmin):
+    """List the memories that already have a vector by the embedding model that their agent is moving to."""
 
     list_display = ("memory_link", "agent_link", "embedding_model")
     fields = ("memory", "agent", "embedding_model")
 
-    unread = (*_BesideMemoryAdmin.unread, "embedding", "lexical")
+    unread = (*_PerMemoryAdmin.unread, "embedding", "lexical")
 
 
 @admin.register(Mind)
 class MindAdmin(AgentRowsAdmin):
-    """Agents' memories as a whole."""
+    """List the minds of agents, with the times of their last maintenance."""
 
     list_display = ("agent_link", "embedding_model", "embedding_dimension", "forgot", "clustered")
     ordering = ("-agent_id",)
@@ -87,13 +89,13 @@ class MindAdmin(AgentRowsAdmin):
         "clustered_at",
     )
 
-    forgot = columns.moment("forgot_at", "last let it forget")
-    clustered = columns.moment("clustered_at", "last reclustered")
+    forgot = columns.moment("forgot_at", "last forgetting")
+    clustered = columns.moment("clustered_at", "last reclustering")
 
 
 @admin.register(JobRun)
 class JobRunAdmin(PlatformAdmin):
-    """List the job runs of maintenance."""
+    """List the last run of each maintenance job."""
 
     list_display = ("name", "state", "ended", "took", "done", "failed", "error")
     ordering = ("name",)
@@ -102,7 +104,7 @@ class JobRunAdmin(PlatformAdmin):
 
     @admin.display(description="state")
     def state(self, run: JobRun) -> SafeString:
-        """Show the result."""
+        """Return a badge with the result of the run."""
         if run.error:
             return cells.badge("failed")
         return cells.badge("partial") if run.failed else cells.badge("done")
@@ -113,7 +115,7 @@ class JobRunAdmin(PlatformAdmin):
 
 @admin.register(EmbedderFault)
 class EmbedderFaultAdmin(PlatformAdmin):
-    """Embedders that fail, and until when the backlog leaves them alone."""
+    """List failing embedders, with the time of their next retry."""
 
     list_display = ("embedding_model", "failures", "since", "retry_at", "error")
     ordering = ("embedding_model",)

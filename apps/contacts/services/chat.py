@@ -1,8 +1,8 @@
 """Conversations with agents: open, receive and answer turns, end.
 
-A conversation is no heartbeat (seed 004, 5.3): it is answered at once, and the agent's timer rests while it goes on. A
-turn is a row of its own. Whoever answers it (a worker of the model queue, or the command line itself) does so by the
-same durable call, so it is answered once, whatever is lost.
+A conversation is no heartbeat (seed 004, 5.3): turns are answered at once, and the agent's timer is paused until the
+conversation ends. A turn is one row. A worker of the model queue or the command line answers a turn by the same durable
+external call, so each turn is answered once, even if messages or processes are lost.
 """
 
 from __future__ import annotations
@@ -41,34 +41,34 @@ log = structlog.get_logger(__name__)
 PERSON_LENGTH = 200
 
 
-class Execute(Protocol):
-    """Executes an external call in this process, and returns whether its result counted."""
+class CallExecutor(Protocol):
+    """Execute an external call in this process; return whether its result was used."""
 
     def __call__(self, *, call_id: UUID, tenant_id: UUID) -> bool: ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ended:
-    """The result of a conversation."""
+class EndedSession:
+    """An ended conversation and the consequences of its end."""
 
     session: ChatSession
     #: 0 to 1.
     significance: float
-    #: Whether a heartbeat follows at once.
-    beat_follows: bool
+    #: Whether the end triggers a heartbeat at once.
+    heartbeat_follows: bool
 
 
 @transaction.atomic
 def open_session(*, agent_id: UUID, person: str) -> ChatSession:
-    """Return the conversation that this person has with the agent: the open one, else a new one.
+    """Return the open conversation of a person with an agent, or create one.
 
-    An open one that is idle for ARBOR_CHAT_IDLE_S is ended first. Raises NotFound; Invalid for the person's name;
-    TransitionIllegal where the tenant is suspended.
+    An open conversation that is idle for ARBOR_CHAT_IDLE_S is ended first, and a new one created. Raises NotFound for an
+    unknown agent, Invalid for an invalid name of the person, TransitionIllegal if the tenant is suspended.
     """
     check_line("person", person, PERSON_LENGTH)
     if not person.strip() or len(person.splitlines()) != 1:
         raise Invalid("a conversation needs the name of a person, in one line")
-    # The agent's row is the lock: two that open at once would both find none.
+    # The agent's row is the lock: without it, two concurrent requests would each create a conversation.
     agent: Agent | None = (
         Agent.objects.select_related("tenant")
         .select_for_update(no_key=True, of=("self",))
@@ -80,13 +80,13 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     if agent.tenant.status != TenantStatus.ACTIVE:
         raise TransitionIllegal(f"the tenant {agent.tenant.slug} is suspended; resume it first")
     now = datetime.now(UTC)
-    open_one: ChatSession | None = ChatSession.objects.filter(
+    existing: ChatSession | None = ChatSession.objects.filter(
         agent_id=agent_id, person=person, ended_at__isnull=True
     ).first()
-    if open_one is not None:
-        if open_one.last_at + settings.ARBOR_CHAT_IDLE > now or waiting_turn(open_one.id) is not None:
-            return open_one
-        end_session(session_id=open_one.id)
+    if existing is not None:
+        if existing.last_at + settings.ARBOR_CHAT_IDLE > now or waiting_turn(existing.id) is not None:
+            return existing
+        end_session(session_id=existing.id)
     session: ChatSession = ChatSession.objects.create(
         tenant_id=current_tenant(), agent=agent, person=person, started_at=now, last_at=now
     )
@@ -96,18 +96,19 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
 
 @transaction.atomic
 def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatMessage:
-    """Store a person's turn and enqueue its answer; unless `enqueued`, the caller answers the turn.
+    """Store a person's turn and enqueue the task that answers it; with `enqueued=False` the caller answers it.
 
-    Raises NotFound, Invalid for the text, TransitionIllegal when the conversation is over or an answer is being made.
+    Raises NotFound for an unknown conversation, Invalid for the text, TransitionIllegal if the conversation is over or
+    its last turn is not answered yet.
     """
     text = check_turn(text)
-    session = _locked(session_id)
+    session = _lock_session(session_id)
     if session.ended_at is not None:
         raise TransitionIllegal(f"the conversation {session_id} is over; begin a new one")
     if waiting_turn(session_id) is not None:
         raise TransitionIllegal("the agent has not answered yet; wait for its answer")
     agent, now = agent_by_id(session.agent_id), datetime.now(UTC)
-    # First the schedule, then the state: the order in which a heartbeat locks them.
+    # Lock the schedule before the state, as heartbeats do.
     _pause_for_answer(session.agent_id, now)
     state = AgentState.objects.select_for_update().filter(agent_id=session.agent_id).first()
     before = state.last_user_contact_at if state else None
@@ -126,10 +127,10 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatM
     return turn
 
 
-def say(*, tenant_id: UUID, session_id: UUID, text: str, execute: Execute) -> ChatMessage:
-    """Store a person's turn and answer it in this process; return the agent's turn, whose `error` is set without an answer.
+def say(*, tenant_id: UUID, session_id: UUID, text: str, execute: CallExecutor) -> ChatMessage:
+    """Store a person's turn and answer it in this process; return the agent's turn, with `error` set if there is no answer.
 
-    No transaction is open while the model is asked, so none may be open now. Raises as `receive_turn` does.
+    No transaction may be open, because the model call must not run inside one. Raises as `receive_turn` does.
     """
     with tenant_transaction(tenant_id):
         turn = receive_turn(session_id=session_id, text=text, enqueued=False)
@@ -143,36 +144,36 @@ def say(*, tenant_id: UUID, session_id: UUID, text: str, execute: Execute) -> Ch
     return answer
 
 
-def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: Execute) -> bool:
-    """Prepare a turn's prompt, ask the model, and store the reply; False when the turn is answered, or being answered.
+def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> bool:
+    """Prepare a turn's prompt, call the model and store the reply; False if another process answers or answered it.
 
-    An error before the model is asked leaves a turn that says so; so does a used-up daily budget, where an answer
-    costs. The sweep recovers the turns of lost workers.
+    An error before the model call, or an exhausted daily limit, is stored as the agent's turn, so that the person does
+    not wait. The sweep recovers the turns of lost workers.
     """
     with tenant_transaction(tenant_id):
-        if not _waits(turn_id):
+        if not _is_pending(turn_id):
             return False
         agent = ChatMessage.objects.select_related("session__agent").get(id=turn_id).session.agent
         level = day_of(agent.id).level
         models = models_at(agent, level)
     if not models:
-        used_up = withheld(level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC))
-        _give_up(tenant_id, turn_id, f"no model is asked: {used_up}")
+        reason = withheld(level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC))
+        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"no model is asked: {reason}")
         return True
     try:
         prepared = prepare(tenant_id=tenant_id, turn_id=turn_id, models=models)
     except (OperationalError, InterfaceError):
-        # The database went away: the sweep brings the turn back.
+        # The database is unavailable: the sweep enqueues the turn again.
         raise
     except Exception as error:
-        # Whatever else is wrong is wrong at every try, and somebody waits: the turn says so instead of waiting for ever.
-        log.exception("chat_fault", turn_id=str(turn_id))
-        _give_up(tenant_id, turn_id, f"{type(error).__name__}: {error}")
+        # Any other error would recur at each retry while the person waits, so it is stored as the answer.
+        log.exception("turn_preparation_failed", turn_id=str(turn_id))
+        close_unanswered_turn(tenant_id=tenant_id, turn_id=turn_id, reason=f"{type(error).__name__}: {error}")
         return True
     with tenant_transaction(tenant_id):
         turn = ChatMessage.objects.select_related("session").get(id=turn_id)
-        _locked(turn.session_id)
-        if not _waits(turn_id):
+        _lock_session(turn.session_id)
+        if not _is_pending(turn_id):
             return False
         if prepared.boundary_matches:
             turn.detail = {**turn.detail, "boundaries": list(prepared.boundary_matches)}
@@ -192,29 +193,31 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: Execute) -> bool:
 
 
 @transaction.atomic
-def end_session(*, session_id: UUID) -> Ended:
-    """End a conversation: compute its significance and resume the timer. After a significant one a heartbeat follows at once.
+def end_session(*, session_id: UUID) -> EndedSession:
+    """End a conversation: compute its significance and resume the agent's timer. Idempotent.
 
-    So it does when maintenance of the memory is due: ten questions of people since the last (seed 000, 7). Ended again
-    it stays unchanged. Raises NotFound, and TransitionIllegal while an answer is being made.
+    A heartbeat follows at once if the conversation was significant, or if memory maintenance is due: after ten questions
+    of people since the last (seed 000, 7). Raises NotFound, and TransitionIllegal while a turn is not answered.
     """
-    session = _locked(session_id)
+    session = _lock_session(session_id)
     if session.ended_at is not None:
-        return Ended(session=session, significance=session.significance or 0.0, beat_follows=False)
+        return EndedSession(
+            session=session, significance=session.significance or 0.0, heartbeat_follows=False
+        )
     if waiting_turn(session_id) is not None:
         raise TransitionIllegal("the agent has not answered yet; wait for its answer")
-    said = ChatMessage.objects.filter(session_id=session_id, error="").order_by("at")
+    turns = ChatMessage.objects.filter(session_id=session_id, error="").order_by("at")
     session.significance = significance(
-        [WeighedTurn(speaker=Speaker(row.speaker), text=row.content) for row in said], lists=word_lists()
+        [WeighedTurn(speaker=Speaker(row.speaker), text=row.content) for row in turns], lists=word_lists()
     )
     session.ended_at = datetime.now(UTC)
     session.save(update_fields=["significance", "ended_at"])
     resume_schedule(agent_id=session.agent_id)
-    due = _leave_mind(session)
+    due = _remove_person_from_working_memory(session)
     follows = False
     if due or session.significance >= settings.ARBOR_CHAT_SIGNIFICANT:
         follows = bring_forward(agent_id=session.agent_id, trigger=Trigger.CHAT)
-    return Ended(session=session, significance=session.significance, beat_follows=follows)
+    return EndedSession(session=session, significance=session.significance, heartbeat_follows=follows)
 
 
 def waiting_turn(session_id: UUID) -> ChatMessage | None:
@@ -226,16 +229,20 @@ def waiting_turn(session_id: UUID) -> ChatMessage | None:
 
 
 def answer_to(turn: ChatMessage) -> ChatMessage | None:
-    """Return the agent's turn that answers a turn or says why there is no answer; None while the turn is pending."""
+    """Return the agent's turn that answers a turn or has the error; None while the turn is pending."""
     found: ChatMessage | None = ChatMessage.objects.filter(
         session_id=turn.session_id, speaker=Speaker.AGENT, detail__to=str(turn.id)
     ).first()
     return found
 
 
-def give_up_waiting(*, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
-    """Close a turn that nobody answers, with the reason."""
-    _give_up(tenant_id, turn_id, reason)
+def close_unanswered_turn(*, tenant_id: UUID, turn_id: UUID, reason: str) -> None:
+    """Store the reason as the agent's turn if a turn is still pending."""
+    with tenant_transaction(tenant_id):
+        turn = ChatMessage.objects.select_related("session").get(id=turn_id)
+        _lock_session(turn.session_id)
+        if _is_pending(turn_id):
+            store_silence(turn.session.agent_id, {"chat": str(turn.session_id), "turn": str(turn_id)}, reason)
 
 
 def answer_message(*, turn: ChatMessage, agent_name: str) -> TaskMessage:
@@ -248,7 +255,7 @@ def answer_message(*, turn: ChatMessage, agent_name: str) -> TaskMessage:
     )
 
 
-def _locked(session_id: UUID) -> ChatSession:
+def _lock_session(session_id: UUID) -> ChatSession:
     session: ChatSession | None = ChatSession.objects.select_for_update().filter(id=session_id).first()
     if session is None:
         raise NotFound(f"there is no conversation {session_id} in this tenant")
@@ -260,7 +267,7 @@ def _pause_for_answer(agent_id: UUID, now: datetime) -> None:
     pause_schedule(agent_id=agent_id, until=now + deadline + settings.ARBOR_CHAT_IDLE)
 
 
-def _waits(turn_id: UUID) -> bool:
+def _is_pending(turn_id: UUID) -> bool:
     turn = ChatMessage.objects.filter(id=turn_id).first()
     if turn is None:
         return False
@@ -268,31 +275,23 @@ def _waits(turn_id: UUID) -> bool:
     return waiting is not None and waiting.id == turn_id
 
 
-def _ask_until_answered(call_id: UUID, tenant_id: UUID, turn_id: UUID, execute: Execute) -> bool:
+def _ask_until_answered(call_id: UUID, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> bool:
     """Execute the call and its retries; False if another process answers."""
     while execute(call_id=call_id, tenant_id=tenant_id):
         with tenant_transaction(tenant_id):
-            if not _waits(turn_id):
+            if not _is_pending(turn_id):
                 return True
     return False
 
 
-def _give_up(tenant_id: UUID, turn_id: UUID, reason: str) -> None:
-    with tenant_transaction(tenant_id):
-        turn = ChatMessage.objects.select_related("session").get(id=turn_id)
-        _locked(turn.session_id)
-        if _waits(turn_id):
-            store_silence(turn.session.agent_id, {"chat": str(turn.session_id), "turn": str(turn_id)}, reason)
-
-
-def _leave_mind(session: ChatSession) -> bool:
-    """Remove the person from the working memory; return whether maintenance of the memory is due."""
+def _remove_person_from_working_memory(session: ChatSession) -> bool:
+    """Remove the person from the agent's working memory; return whether memory maintenance is due."""
     state = AgentState.objects.select_for_update().filter(agent_id=session.agent_id).first()
     if state is None:
         return False
     memory = WorkingMemory.model_validate(state.working_memory)
-    left = after_conversation(memory, conversation=str(session.id))
-    if left != memory:
-        state.working_memory = left.model_dump(mode="json")
+    updated = after_conversation(memory, conversation=str(session.id))
+    if updated != memory:
+        state.working_memory = updated.model_dump(mode="json")
         state.save(update_fields=["working_memory"])
-    return left.wants_consolidation
+    return updated.wants_consolidation

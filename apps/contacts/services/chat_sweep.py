@@ -11,7 +11,7 @@ from apps.agents.models import Agent
 from apps.calls.models import CallStatus, ExternalCall
 from apps.calls.services.maintenance_calls import subject_key
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import answer_message, end_session, give_up_waiting, waiting_turn
+from apps.contacts.services.chat import answer_message, close_unanswered_turn, end_session, waiting_turn
 from apps.contacts.services.queries import IDLE_CONVERSATIONS
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.queues import enqueue
@@ -54,7 +54,7 @@ def _sweep_conversation(tenant_id: UUID, session: ChatSession) -> bool:
         if quiet < LONGEST_WAIT:
             _enqueue_again(turn, session)
             return False
-    give_up_waiting(
+    close_unanswered_turn(
         tenant_id=tenant_id,
         turn_id=turn.id,
         reason=f"no worker took it in {LONGEST_WAIT}; is the fleet running?",

@@ -8,15 +8,16 @@ from django.db import models
 
 
 class Process(models.Model):
-    """A process that reports itself as alive: the console reads these rows, never the broker."""
+    """A process that regularly reports itself as alive. The console reads these rows instead of asking the broker."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
     ops_privileges: ClassVar[str] = "SELECT, DELETE"
 
-    #: `HOST:PID`
+    #: `HOST:PID`.
     name = models.CharField(max_length=200, primary_key=True)
     #: `worker` or `scheduler`.
     kind = models.CharField(max_length=12)
+    #: Names of queues, separated by commas. Empty for a scheduler.
     queues = models.CharField(max_length=200, blank=True)
     pool = models.CharField(max_length=12, blank=True)
     concurrency = models.IntegerField(default=1)

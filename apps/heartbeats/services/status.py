@@ -1,4 +1,4 @@
-"""Metrics of the installation, from the database alone, so without the broker."""
+"""Metrics of the installation, read from the database without the broker."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.situation import NoticeKind
 from arbor.memory.health import Metric
 
-#: The time over which heartbeats are counted.
+#: The period over which ended heartbeats are counted.
 WINDOW = timedelta(hours=24)
 
-# Per tenant, to use the index by tenant and time.
-_BEATS = """
+# Count per tenant, to use the index on tenant and time.
+_HEARTBEATS = """
 SELECT b.status, count(*) FROM tenants_tenant t CROSS JOIN LATERAL (
     SELECT status FROM heartbeats_heartbeat
     WHERE tenant_id = t.id AND started_at > now() - %s * interval '1 second' OFFSET 0
 ) b GROUP BY b.status
 """
-# An agent that somebody talks to is due once that is over (`HeartbeatSchedule.due_at`).
+# A conversation postpones the due time of its agent (`HeartbeatSchedule.due_at`).
 _DUE = """
 SELECT count(*) FILTER (WHERE state = 'idle' AND due_at <= now()),
     coalesce(extract(epoch FROM now() - min(due_at) FILTER (WHERE state = 'idle' AND due_at <= now())), 0),
@@ -38,8 +38,8 @@ SELECT count(*) FILTER (WHERE state = 'idle' AND due_at <= now()),
 FROM (SELECT state, lease_until, greatest(next_due_at, paused_until) AS due_at FROM heartbeats_heartbeatschedule) s
 """
 _AGENTS = "SELECT status, count(*) FROM agents_agent GROUP BY status"
-#: Agents with notices counted at most.
-_NOTICED = 10_000
+#: The most agents whose notices are counted.
+_MAX_AGENTS_WITH_NOTICES = 10_000
 # Uses the partial index of states with notices.
 _NOTICES = """
 SELECT notice ->> 'kind', count(*) FROM (
@@ -51,7 +51,7 @@ _CALLS = "SELECT count(*) FROM calls_externalcall WHERE status = 'pending'"
 
 @dataclass(frozen=True, kw_only=True)
 class HeartbeatFigures:
-    """The heartbeats of the last `window_h` hours, and those that are due or under way now."""
+    """Numbers of heartbeats: ended in the last `window_h` hours, and due, queued or running now."""
 
     window_h: float
     completed: int
@@ -66,12 +66,12 @@ class HeartbeatFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fleet:
+class FleetStatus:
     """Metrics of the installation."""
 
     heartbeats: HeartbeatFigures
     agents: dict[str, int]
-    #: Processes that listen to each queue.
+    #: The number of processes that consume each queue.
     queues: dict[str, int]
     workers: list[dict[str, Any]]
     backlogs: dict[str, int]
@@ -80,7 +80,7 @@ class Fleet:
     #: `apps.contacts.services.outbox.OutboxFigures`.
     outbox: dict[str, Any]
     scheduler_alive: bool
-    #: Numbers of agents by kind of notice: `arbor.heartbeat.failure_modes.NoticeKind`.
+    #: Numbers of agents by `arbor.heartbeat.situation.NoticeKind`.
     notices: dict[str, int]
 
     def as_json(self) -> dict[str, Any]:
@@ -88,28 +88,28 @@ class Fleet:
         return asdict(self)
 
 
-def fleet_status() -> Fleet:
-    """Read all metrics, over all tenants. Ten queries."""
+def fleet_status() -> FleetStatus:
+    """Read the metrics of all tenants. Ten queries."""
     with connections[OPS].cursor() as cursor:
-        cursor.execute(_BEATS, [WINDOW.total_seconds()])
-        ended: dict[str, int] = dict(cursor.fetchall())
+        cursor.execute(_HEARTBEATS, [WINDOW.total_seconds()])
+        heartbeats: dict[str, int] = dict(cursor.fetchall())
         cursor.execute(_DUE)
         due, oldest, queued, running, lost, next_in = cursor.fetchone()
         cursor.execute(_AGENTS)
         agents = dict.fromkeys((status.value for status in AgentStatus), 0) | dict(cursor.fetchall())
-        cursor.execute(_NOTICES, [_NOTICED])
-        noticed = dict.fromkeys((kind.value for kind in NoticeKind), 0) | dict(cursor.fetchall())
+        cursor.execute(_NOTICES, [_MAX_AGENTS_WITH_NOTICES])
+        notices = dict.fromkeys((kind.value for kind in NoticeKind), 0) | dict(cursor.fetchall())
         cursor.execute(_CALLS)
         (calls,) = cursor.fetchone()
     health = read_health()
-    waiting = {figure.metric: figure.count for figure in health.figures}
+    backlogs = {figure.metric: figure.count for figure in health.figures}
     processes = living_processes()
-    return Fleet(
+    return FleetStatus(
         heartbeats=HeartbeatFigures(
             window_h=WINDOW / timedelta(hours=1),
-            completed=ended.get(HeartbeatStatus.DONE, 0),
-            failed=ended.get(HeartbeatStatus.FAILED, 0),
-            skipped=ended.get(HeartbeatStatus.SKIPPED, 0),
+            completed=heartbeats.get(HeartbeatStatus.DONE, 0),
+            failed=heartbeats.get(HeartbeatStatus.FAILED, 0),
+            skipped=heartbeats.get(HeartbeatStatus.SKIPPED, 0),
             due=due,
             oldest_due_s=round(max(float(oldest), 0.0), 1),
             queued=queued,
@@ -119,19 +119,19 @@ def fleet_status() -> Fleet:
         ),
         agents=agents,
         queues={
-            queue.value: sum(queue.value in living.queues.split(",") for living in processes)
+            queue.value: sum(queue.value in process.queues.split(",") for process in processes)
             for queue in Queue
         },
         workers=[_worker(process) for process in processes if process.kind == "worker"],
         backlogs={
-            "unembedded_memories": waiting[Metric.UNEMBEDDED],
-            "expired_memories": waiting[Metric.EXPIRED],
+            "unembedded_memories": backlogs[Metric.UNEMBEDDED],
+            "expired_memories": backlogs[Metric.EXPIRED],
             "pending_calls": calls,
         },
         maintenance=health.as_json(),
         outbox=asdict(installation_figures()),
         scheduler_alive=any(process.kind == "scheduler" for process in processes),
-        notices=noticed,
+        notices=notices,
     )
 
 

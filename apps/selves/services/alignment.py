@@ -18,7 +18,7 @@ from apps.selves.models import Belief, IdentityAspect
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryType
-from arbor.selves.alignment import SIGNS, Bearing, Influence, alignment, resonance
+from arbor.selves.alignment import SIGNS, AspectInfluence, Influence, alignment, resonance
 from arbor.selves.values import BeliefStatus
 
 #: The most facts whose trust one change of a belief updates.
@@ -125,16 +125,20 @@ def resonance_of(*, agent_id: UUID, memory_id: UUID) -> IdentityResonance:
     )
     found = [(relation, aspects[relation.end_id]) for relation in related if relation.end_id in aspects]
     found.sort(key=lambda pair: (-pair[0].weight * pair[1].stability, pair[1].id, pair[0].relation))
-    bearings = [
-        Bearing(Relation(relation.relation), relation.weight, aspect.stability) for relation, aspect in found
+    influences = [
+        AspectInfluence(Relation(relation.relation), relation.weight, aspect.stability)
+        for relation, aspect in found
     ]
     return IdentityResonance(
-        score=resonance(bearings),
+        score=resonance(influences),
         aspects=tuple(
             ResonantAspect(
-                aspect_id=aspect.id, content=aspect.content, relation=bearing.relation, share=bearing.share
+                aspect_id=aspect.id,
+                content=aspect.content,
+                relation=influence.relation,
+                share=influence.share,
             )
-            for (_, aspect), bearing in zip(found, bearings, strict=True)
+            for (_, aspect), influence in zip(found, influences, strict=True)
         ),
     )
 

@@ -47,7 +47,7 @@ def check_maintenance() -> Finding:
     """Check that maintenance keeps up."""
     health = read_health()
     if not health.findings:
-        return ok("maintenance", f"keeps up; {len(health.jobs)} jobs have been heard of")
+        return ok("maintenance", f"keeps up; {len(health.jobs)} jobs have reported")
     state, what, remedy = health.findings[0]
     others = len(health.findings) - 1
     detail = f"{what}; {others} more in `arbor status`" if others else what

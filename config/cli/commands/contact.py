@@ -15,7 +15,13 @@ def _agent() -> click.Option:
 
 
 def _limit() -> click.Option:
-    return option("--limit", type=click.IntRange(1, 500), default=20, show_default=True, help="Most results.")
+    return option(
+        "--limit",
+        type=click.IntRange(1, 500),
+        default=20,
+        show_default=True,
+        help="Maximum number of results.",
+    )
 
 
 _inbox = group(

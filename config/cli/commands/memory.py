@@ -273,7 +273,7 @@ _memory = group(
             type=click.IntRange(1, MOST_THOUGHTS),
             default=20,
             show_default=True,
-            help="Most results.",
+            help="Maximum number of results.",
         ),
         run="memory.mind:list_thoughts",
         examples=("arbor memory thoughts Vega -n 5",),

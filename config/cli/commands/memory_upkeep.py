@@ -99,7 +99,7 @@ CODE = group(
             type=click.IntRange(1, MOST_CODE),
             default=20,
             show_default=True,
-            help="Most results.",
+            help="Maximum number of results.",
         ),
         run="memory.listing:list_code",
         examples=('arbor memory code list Vega --about "tide table"',),

@@ -19,7 +19,7 @@ def limit_option(most: int, default: int = 20) -> click.Option:
         type=click.IntRange(1, most),
         default=default,
         show_default=True,
-        help="Most results.",
+        help="Maximum number of results.",
     )
 
 
@@ -38,7 +38,7 @@ def types_option(help_text: str = "Only memories of these types.") -> click.Opti
 
 
 def reason_option() -> click.Option:
-    return option("--reason", required=True, metavar="TEXT", help="The reason, for the audit.")
+    return option("--reason", required=True, metavar="TEXT", help="The reason, for the audit log.")
 
 
 def time_options() -> tuple[click.Option, click.Option]:

@@ -1,4 +1,4 @@
-"""The commands about an agent's self: beliefs, identity, proposals, boundaries, preferences, drives and mood."""
+"""Commands about an agent's self: beliefs, identity, proposals, boundaries, preferences, drives, mood and experiences."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from arbor.selves.values import (
 from config.cli.kit import agent_command, argument, group, one_of, option
 
 _share = click.FloatRange(0, 1)
-#: The kinds of proposal whose content is all there is to them; the others name what they change.
-_PLAIN_KINDS = (ProposalKind.FACT, ProposalKind.INSIGHT, ProposalKind.LEARNING, ProposalKind.PATTERN)
+#: Kinds of proposal that consist of a text. The others also name the row that they change.
+_TEXT_KINDS = (ProposalKind.FACT, ProposalKind.INSIGHT, ProposalKind.LEARNING, ProposalKind.PATTERN)
 
 
-def _all(of: str) -> click.Option:
-    return option("--all", f"with_{of}", is_flag=True, help=f"Include {of} ones.")
+def _include_all(state: str) -> click.Option:
+    return option("--all", f"with_{state}", is_flag=True, help=f"Include {state} ones.")
 
 
 def _audit_reason() -> click.Option:
-    return option("--reason", default="", help="The reason, for the audit.")
+    return option("--reason", default="", help="The reason, for the audit log.")
 
 
 def _stability(**attributes: Any) -> click.Option:
@@ -39,8 +39,8 @@ _belief = group(
     "Manage an agent's beliefs. ID is an id, or the last characters of one.",
     agent_command(
         "list",
-        "List an agent's beliefs, the firmest first.",
-        _all("dropped"),
+        "List an agent's beliefs, the highest sum of confidence and stability first.",
+        _include_all("dropped"),
         run="selves.beliefs:list_beliefs",
         examples=("arbor self belief list Vega",),
     ),
@@ -56,7 +56,13 @@ _belief = group(
             show_default=True,
             help="Its category.",
         ),
-        option("--confidence", type=_share, default=DEFAULT_CONFIDENCE, show_default=True, help="How sure."),
+        option(
+            "--confidence",
+            type=_share,
+            default=DEFAULT_CONFIDENCE,
+            show_default=True,
+            help="Confidence, from 0 to 1.",
+        ),
         _stability(default=DEFAULT_STABILITY, show_default=True),
         run="selves.beliefs:add",
         examples=(
@@ -67,7 +73,7 @@ _belief = group(
         "revise",
         "Change a belief's confidence, stability or status.",
         argument("belief_id", metavar="ID"),
-        option("--confidence", type=_share, help="How sure."),
+        option("--confidence", type=_share, help="Confidence, from 0 to 1."),
         _stability(),
         option("--status", type=one_of(BeliefStatus), help="Its status."),
         _audit_reason(),
@@ -79,14 +85,14 @@ _belief = group(
     ),
     agent_command(
         "drop",
-        "Drop a belief. Its row stays.",
+        "Drop a belief. Its row is not deleted.",
         argument("belief_id", metavar="ID"),
         _audit_reason(),
         run="selves.beliefs:drop",
         examples=('arbor self belief drop Vega 0c5512aa --reason "it was never so"',),
     ),
-    details="Beliefs come from templates, people and accepted proposals. What an agent reads changes none by itself: its"
-    " heartbeats change beliefs by small, audited steps.",
+    details="Beliefs come from templates, people and accepted proposals. Texts that an agent reads do not change"
+    " beliefs directly; its heartbeats change them in small, audited steps.",
 )
 
 _identity = group(
@@ -94,8 +100,8 @@ _identity = group(
     "Manage the aspects of an agent's identity. ID is an id, or the last characters of one.",
     agent_command(
         "list",
-        "List the aspects of an agent's identity, the firmest first.",
-        _all("dropped"),
+        "List the aspects of an agent's identity, the most stable first.",
+        _include_all("dropped"),
         run="selves.identity:list_aspects",
         examples=("arbor self identity list Vega",),
     ),
@@ -116,7 +122,7 @@ _identity = group(
     ),
     agent_command(
         "drop",
-        "Drop an aspect of an agent's identity. Its row stays.",
+        "Drop an aspect of an agent's identity. Its row is not deleted.",
         argument("aspect_id", metavar="ID"),
         _audit_reason(),
         run="selves.identity:drop",
@@ -138,32 +144,34 @@ def _decision(name: str, summary: str) -> click.Command:
 
 _proposal = group(
     "proposal",
-    "Decide proposals, pending changes of an agent's self. ID is an id, or the end of one.",
+    "Accept, reject or defer pending changes of an agent's self. ID is an id, or the last characters of one.",
     agent_command(
         "list",
         "List an agent's pending proposals, the latest first.",
-        _all("decided"),
+        _include_all("decided"),
         run="selves.proposals:list_proposals",
         examples=("arbor self proposal list Vega",),
     ),
     agent_command(
         "add",
-        "Add a proposal; the agent decides it at its next heartbeat, or you with `accept`.",
+        "Add a proposal. The agent decides it at its next heartbeat, unless you use `accept` or `reject` first.",
         argument("text"),
         option(
             "--kind",
-            type=one_of(_PLAIN_KINDS),
+            type=one_of(_TEXT_KINDS),
             default=ProposalKind.FACT.value,
             show_default=True,
             help="Its kind.",
         ),
-        option("--confidence", type=_share, default=0.7, show_default=True, help="How sure you are."),
+        option(
+            "--confidence", type=_share, default=0.7, show_default=True, help="Your confidence, from 0 to 1."
+        ),
         run="selves.proposals:add",
         examples=('arbor self proposal add Vega "The river floods in March."',),
     ),
-    _decision("accept", "Accept a proposal: the change is made."),
-    _decision("reject", "Reject a proposal: the change is not made."),
-    _decision("defer", "Defer a proposal; after the fifth time it expires."),
+    _decision("accept", "Accept a proposal and apply its change."),
+    _decision("reject", "Reject a proposal without applying its change."),
+    _decision("defer", "Defer a proposal. It expires when deferred for the fifth time."),
 )
 
 _boundary = group(
@@ -186,7 +194,7 @@ _boundary = group(
             type=one_of(BoundaryResponse),
             default=BoundaryResponse.REFUSE.value,
             show_default=True,
-            help="Its response to a crossing.",
+            help="Its response to a text that matches.",
         ),
         option(
             "--type",
@@ -202,7 +210,7 @@ _boundary = group(
             type=_share,
             default=0.0,
             show_default=True,
-            help="From 0, hard, to 1, negotiable.",
+            help="From 0 (absolute) to 1 (negotiable).",
         ),
         option(
             "--importance", type=_share, default=0.5, show_default=True, help="Its rank among the boundaries."
@@ -221,7 +229,7 @@ _boundary = group(
     ),
     agent_command(
         "restore",
-        "Restore a common boundary as it comes with Arbor.",
+        "Reset a common boundary to Arbor's default.",
         argument("name"),
         run="selves.boundaries:restore",
         examples=("arbor self boundary restore Vega resource_limit",),
@@ -233,13 +241,13 @@ _boundary = group(
         run="selves.boundaries:check_text",
         examples=('arbor self boundary test Vega "Please lie to the harbour master."',),
     ),
-    details="Five boundaries are common to all agents; others are an agent's own. They are checked against what reaches an agent"
-    " and against what it is about to do.",
+    details="Five boundaries are common to all agents; others are an agent's own. They are checked against the messages that"
+    " an agent receives and against the actions that it chooses.",
 )
 
 _preference = group(
     "preference",
-    "Manage an agent's preferences, one line per key.",
+    "Manage an agent's preferences: each is a key with one line of text.",
     agent_command(
         "list",
         "List an agent's preferences.",
@@ -280,14 +288,26 @@ _self = group(
     agent_command(
         "mood",
         "Show an agent's mood, now and at its last heartbeats.",
-        option("--last", type=click.IntRange(1, 500), default=40, show_default=True, help="Most heartbeats."),
+        option(
+            "--last",
+            type=click.IntRange(1, 500),
+            default=40,
+            show_default=True,
+            help="Maximum number of heartbeats.",
+        ),
         run="selves.inner_state:show_mood",
         examples=("arbor self mood Vega --last 100",),
     ),
     agent_command(
         "experiences",
         "List an agent's actions with their outcomes and lessons, the latest first.",
-        option("--last", type=click.IntRange(1, 1000), default=30, show_default=True, help="Most results."),
+        option(
+            "--last",
+            type=click.IntRange(1, 1000),
+            default=30,
+            show_default=True,
+            help="Maximum number of results.",
+        ),
         option("--failures", is_flag=True, help="Only failures."),
         run="selves.inner_state:list_experiences",
         examples=("arbor self experiences Vega --failures",),

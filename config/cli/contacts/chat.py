@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat import Ended, end_session, open_session, say
+from apps.contacts.services.chat import EndedSession, end_session, open_session, say
 from apps.contacts.services.chat_history import history
 from apps.heartbeats.services.calls import execute_call
 from apps.providers import default_model
@@ -52,7 +52,7 @@ def _once(agent: ChosenAgent, text: str, as_json: bool) -> None:
         **_line(answer),
         "ended": ended is not None,
         "significance": ended.significance if ended else None,
-        "beat_follows": ended.beat_follows if ended else None,
+        "beat_follows": ended.heartbeat_follows if ended else None,
     }
     show(value, as_json=as_json, people=_turn_line(agent, answer))
     if ended is not None and not as_json:
@@ -103,7 +103,7 @@ def _answered(agent: ChosenAgent, session_id: Any, text: str) -> ChatMessage:
     return say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
 
 
-def _end(agent: ChosenAgent, session_id: Any) -> Ended:
+def _end(agent: ChosenAgent, session_id: Any) -> EndedSession:
     with tenant_transaction(agent.tenant_id):
         return end_session(session_id=session_id)
 
@@ -124,10 +124,10 @@ def _turn_line(agent: ChosenAgent, turn: ChatMessage) -> str:
     return f"[bold]{escape(agent.name)}>[/bold] {escape(turn.content)}"
 
 
-def _ending(agent: ChosenAgent, ended: Ended) -> str:
+def _ending(agent: ChosenAgent, ended: EndedSession) -> str:
     follows = (
         f"a heartbeat of {agent.name} follows at once"
-        if ended.beat_follows
+        if ended.heartbeat_follows
         else "no heartbeat follows because of it"
     )
     return f"the conversation is over; significance {ended.significance:.2f}: {follows}"

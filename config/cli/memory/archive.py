@@ -30,7 +30,7 @@ FORGETTABLE = (
 )
 
 
-reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why, for the audit.")
+reason_option = click.option("--reason", required=True, metavar="TEXT", help="The reason, for the audit log.")
 
 
 @in_agent_transaction

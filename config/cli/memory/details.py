@@ -1,4 +1,4 @@
-"""Show one memory with everything that is known of it."""
+"""Show one memory with its details, receipt, neighborhood and relations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def show_memory(agent: ChosenAgent, *, memory_id: str) -> Output:
     return Output(shown, people=_for_people(shown))
 
 
-def _memory_value(page: MemoryPage, rings: IdentityResonance) -> dict[str, Any]:
+def _memory_value(page: MemoryPage, resonance: IdentityResonance) -> dict[str, Any]:
     memory, weight = page.memory, page.weight
     return {
         **memory_line(memory),
@@ -96,7 +96,7 @@ def _memory_value(page: MemoryPage, rings: IdentityResonance) -> dict[str, Any]:
             for concept in page.concepts
         ],
         "resonance": {
-            "score": round(rings.score, 4),
+            "score": round(resonance.score, 4),
             "aspects": [
                 {
                     "id": aspect.aspect_id,
@@ -104,20 +104,20 @@ def _memory_value(page: MemoryPage, rings: IdentityResonance) -> dict[str, Any]:
                     "share": round(aspect.share, 4),
                     "text": aspect.content,
                 }
-                for aspect in rings.aspects
+                for aspect in resonance.aspects
             ],
         },
         "relations": [
             {
-                "relation": tie.relation,
-                "from": "this" if tie.outward else f"{tie.other.kind}:{tie.other.id}",
-                "to": f"{tie.other.kind}:{tie.other.id}" if tie.outward else "this",
-                "text": tie.other.text,
-                "weight": tie.weight,
-                "note": tie.note,
-                "origin": tie.origin,
+                "relation": relation.relation,
+                "from": "this" if relation.outward else f"{relation.other.kind}:{relation.other.id}",
+                "to": f"{relation.other.kind}:{relation.other.id}" if relation.outward else "this",
+                "text": relation.other.text,
+                "weight": relation.weight,
+                "note": relation.note,
+                "origin": relation.origin,
             }
-            for tie in page.relations
+            for relation in page.relations
         ],
     }
 
@@ -129,7 +129,7 @@ def _for_people(shown: dict[str, Any]) -> RenderableType:
         table(("", ""), _facts(shown)),
     ]
     lists = (
-        ("What comes to mind with it", ("weight", "id", "memory", "relation"), _neighbors(shown)),
+        ("Neighborhood", ("weight", "id", "memory", "relation"), _neighbors(shown)),
         ("Relations", ("", "", "", "text", "weight"), _relations(shown)),
         ("Before and after", ("id", "who", "memory"), _beside(shown)),
         ("Themes", ("strength", "id", "theme"), _named(shown["themes"])),
@@ -146,7 +146,7 @@ def _for_people(shown: dict[str, Any]) -> RenderableType:
 def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
     receipt, access = shown["importance_receipt"], shown["access"]
     reasons = ", ".join(receipt["reasons"]) or "nothing stands out"
-    kept = (
+    retention = (
         f"{shown['retention']}, until {shown['expires_at']:%Y-%m-%d}"
         if shown["expires_at"]
         else shown["retention"]
@@ -165,14 +165,14 @@ def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
         ("resonance", _resonance(shown["resonance"])),
         ("source", shown["source"]),
         ("session", shown["session"]),
-        ("kept as", kept),
+        ("retention", retention),
         (
             "recalled",
             f"{access['recalled']}×, {ago(access['recalled_at'])}" if access["recalled"] else "never",
         ),
-        ("again", f"remembered again {access['reinforced']}×" if access["reinforced"] else ""),
+        ("reinforced", f"{access['reinforced']}×, by being remembered again" if access["reinforced"] else ""),
         (
-            "worked out",
+            "succeeded",
             f"{shown['practice']['successes']} of {sum(shown['practice'].values())}"
             if shown["practice"]
             else "",
@@ -184,9 +184,11 @@ def _facts(shown: dict[str, Any]) -> list[tuple[str, str]]:
     return [fact for fact in facts if fact[1]]
 
 
-def _resonance(rings: dict[str, Any]) -> str:
-    by = "; ".join(f"{aspect['share']:+.2f} {cut(aspect['text'], 60)}" for aspect in rings["aspects"])
-    return f"{rings['score']:+.2f} with who it takes itself to be: {by}" if by else ""
+def _resonance(resonance: dict[str, Any]) -> str:
+    aspects = "; ".join(
+        f"{aspect['share']:+.2f} {cut(aspect['text'], 60)}" for aspect in resonance["aspects"]
+    )
+    return f"{resonance['score']:+.2f} with the agent's identity: {aspects}" if aspects else ""
 
 
 def _written(value: Any) -> str:
@@ -207,13 +209,13 @@ def _neighbors(shown: dict[str, Any]) -> list[tuple[str, ...]]:
 def _relations(shown: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (
-            _end(tie["from"]),
-            tie["relation"].replace("_", " "),
-            _end(tie["to"]),
-            cut(tie["text"]),
-            f"{tie['weight']:.2f}",
+            _end(relation["from"]),
+            relation["relation"].replace("_", " "),
+            _end(relation["to"]),
+            cut(relation["text"]),
+            f"{relation['weight']:.2f}",
         )
-        for tie in shown["relations"]
+        for relation in shown["relations"]
     ]
 
 

@@ -35,7 +35,7 @@ share = click.FloatRange(0, 1)
 
 @in_agent_transaction
 def list_beliefs(agent: ChosenAgent, *, with_dropped: bool) -> Output:
-    """List an agent's beliefs, the firmest first."""
+    """List an agent's beliefs, the highest sum of confidence and stability first."""
     beliefs = [
         belief
         for belief in Belief.objects.filter(agent_id=agent.id)
@@ -103,7 +103,7 @@ def revise(
 
 @in_agent_transaction
 def drop(agent: ChosenAgent, *, belief_id: str, reason: str) -> Output:
-    """Drop a belief. Its row stays."""
+    """Drop a belief. Its row is not deleted."""
     dropped = drop_belief(belief_id=find_id(agent, Belief, belief_id), actor=actor(), reason=reason)
     return _show(agent, dropped)
 

@@ -94,7 +94,7 @@ def remove(agent: ChosenAgent, *, name: str) -> Output:
 
 @in_agent_transaction
 def restore(agent: ChosenAgent, *, name: str) -> Output:
-    """Restore a common boundary as it comes with Arbor."""
+    """Reset a common boundary to Arbor's default."""
     restore_boundary(agent_id=agent.id, name=name, actor=actor())
     said = f"[bold]{escape(name)}[/bold] holds again, as for every agent."
     return Output({"agent": agent.name, "name": name, "done": "restored"}, people=said)

@@ -26,7 +26,7 @@ ASPECT = (
 
 @in_agent_transaction
 def list_aspects(agent: ChosenAgent, *, with_dropped: bool) -> Output:
-    """List the aspects of an agent's identity, the firmest first."""
+    """List the aspects of an agent's identity, the most stable first."""
     aspects = IdentityAspect.objects.filter(agent_id=agent.id).order_by("-stability", "id")
     return listing(
         "aspects",
@@ -47,7 +47,7 @@ def add(agent: ChosenAgent, *, content: str, kind: str, stability: float) -> Out
 
 @in_agent_transaction
 def drop(agent: ChosenAgent, *, aspect_id: str, reason: str) -> Output:
-    """Drop an aspect of an agent's identity. Its row stays."""
+    """Drop an aspect of an agent's identity. Its row is not deleted."""
     found = find_id(agent, IdentityAspect, aspect_id)
     dropped = drop_aspect(aspect_id=found, actor=actor(), reason=reason)
     return _show(agent, dropped)

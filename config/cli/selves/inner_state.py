@@ -17,10 +17,15 @@ from config.cli.kit import Output
 from config.cli.output import ago, cut
 from config.cli.tenancy import ChosenAgent, in_agent_transaction
 
+#: The length of a drive's bar, in characters.
+_BAR_LENGTH = 20
+#: The characters of a sparkline, from low to high.
+_SPARK_LEVELS = "▁▂▃▄▅▆▇█"
+
 DRIVE = (
     OutputColumn(head="drive", value=lambda drive: drive.name),
     OutputColumn(head="level", value=lambda drive: drive.level, cell=number),
-    OutputColumn(head="", value=lambda drive: f"{'█' * round(drive.level * _WIDTH):<{_WIDTH}}"),
+    OutputColumn(head="", value=lambda drive: f"{'█' * round(drive.level * _BAR_LENGTH):<{_BAR_LENGTH}}"),
     OutputColumn(head="", value=lambda drive: "urgent" if drive.urgent else ""),
     OutputColumn(head="builds up while", value=lambda drive: RULES[drive.name].cause),
 )
@@ -35,19 +40,14 @@ EXPERIENCE = (
 )
 PEER = (
     OutputColumn("name", "name"),
-    OutputColumn("interactions", "meetings judged"),
-    OutputColumn("successes", "went well"),
+    OutputColumn("interactions", "interactions"),
+    OutputColumn("successes", "successes"),
     OutputColumn("competence", "competence", cell=number),
     OutputColumn("reliability", "reliability", cell=number),
     OutputColumn("last_at", "last", cell=ago),
-    OutputColumn("interests", "cares for", cell=lambda interests: cut(", ".join(interests))),
+    OutputColumn("interests", "interests", cell=lambda interests: cut(", ".join(interests))),
     OutputColumn("agent_id", value=lambda peer: peer.peer_id),
 )
-
-
-#: Characters of a drive's bar, and the steps of a sparkline.
-_WIDTH = 20
-_STEPS = "▁▂▃▄▅▆▇█"
 
 
 @in_agent_transaction
@@ -72,20 +72,20 @@ def show_mood(agent: ChosenAgent, *, last: int) -> Output:
     ).order_by("-started_at")
     latest = list(rows.values("number", "started_at", "emotional_valence", "arousal")[:last])
     latest.reverse()
-    now = inner.mood
+    mood = inner.mood
     lines = [
-        f"{escape(agent.name)} feels {in_words(now.valence, now.arousal)} now:"
-        f" valence {now.valence:+.2f} (-1 to 1), arousal {now.arousal:.2f} (0 to 1)."
+        f"{escape(agent.name)} feels {in_words(mood.valence, mood.arousal)} now:"
+        f" valence {mood.valence:+.2f} (-1 to 1), arousal {mood.arousal:.2f} (0 to 1)."
     ]
     if latest:
         lines += [
-            f"valence  {_spark([beat['emotional_valence'] or 0.0 for beat in latest], -1.0)}",
-            f"arousal  {_spark([beat['arousal'] or 0.0 for beat in latest], 0.0)}",
+            f"valence  {_sparkline([heartbeat['emotional_valence'] or 0.0 for heartbeat in latest], -1.0)}",
+            f"arousal  {_sparkline([heartbeat['arousal'] or 0.0 for heartbeat in latest], 0.0)}",
             f"heartbeats {latest[0]['number']} to {latest[-1]['number']}",
         ]
     else:
         lines.append("No heartbeat has ended yet.")
-    value = {"agent": agent.name, "now": now.model_dump(mode="json"), "heartbeats": latest}
+    value = {"agent": agent.name, "now": mood.model_dump(mode="json"), "heartbeats": latest}
     return Output(value, people="\n".join(lines))
 
 
@@ -95,7 +95,7 @@ def list_experiences(agent: ChosenAgent, *, last: int, failures: bool) -> Output
     experiences = Experience.objects.filter(agent_id=agent.id)
     if failures:
         experiences = experiences.filter(outcome="failure")
-    nothing = "has had nothing fail yet" if failures else "has done nothing yet that cost energy"
+    nothing = "has no failed actions yet" if failures else "has not done an action that costs energy yet"
     return listing(
         "experiences",
         list(experiences.order_by("-tick", "-id")[:last]),
@@ -123,11 +123,13 @@ def list_peers(agent: ChosenAgent) -> Output:
         list(PeerModel.objects.filter(agent_id=agent.id).order_by("-last_at", "name")),
         (PEER[0], OutputColumn("trust", "trust", value=present_trust, cell=number), *PEER[1:]),
         about={"agent": agent.name},
-        empty=f"{escape(agent.name)} has no model of anybody yet. Whoever writes to it gets one; somebody it talked with"
-        " does once the agent judges that in a heartbeat.",
+        empty=f"{escape(agent.name)} has no model of a peer yet. A peer gets one by writing to the agent, or when a"
+        " heartbeat of the agent rates a conversation with the peer.",
     )
 
 
-def _spark(values: list[float], low: float) -> str:
-    top = len(_STEPS) - 1
-    return "".join(_STEPS[round((min(max(value, low), 1.0) - low) / (1.0 - low) * top)] for value in values)
+def _sparkline(values: list[float], low: float) -> str:
+    top = len(_SPARK_LEVELS) - 1
+    return "".join(
+        _SPARK_LEVELS[round((min(max(value, low), 1.0) - low) / (1.0 - low) * top)] for value in values
+    )

@@ -50,7 +50,7 @@ def list_proposals(agent: ChosenAgent, *, with_decided: bool) -> Output:
 
 @in_agent_transaction
 def add(agent: ChosenAgent, *, text: str, kind: str, confidence: float) -> Output:
-    """Add a proposal; the agent decides it at its next heartbeat, or you with `accept`."""
+    """Add a proposal. The agent decides it at its next heartbeat, unless you use `accept` or `reject` first."""
     new = NewProposal(kind=ProposalKind(kind), content=text, confidence=confidence, source=OPERATOR)
     outcome = propose(agent_id=agent.id, proposals=[new])
     made = [*outcome.made, *outcome.known]

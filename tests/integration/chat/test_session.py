@@ -113,7 +113,7 @@ def test_a_conversation_that_mattered_brings_a_beat_about_at_once(
 
     ended = end(agent, begin(agent))
 
-    assert ended.beat_follows
+    assert ended.heartbeat_follows
     assert ended.significance >= 0.6
     assert schedule_of(agent).paused_until is None
     assert fleet.dispatch().due == 1
@@ -131,10 +131,10 @@ def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted
 
     ended = end(agent, begin(agent))
 
-    assert not ended.beat_follows
+    assert not ended.heartbeat_follows
     assert 0 < ended.significance < 0.35
     assert fleet.dispatch().due == 0
-    assert end(agent, ended.session).beat_follows is False, "ended once more it stays as it is"
+    assert end(agent, ended.session).heartbeat_follows is False, "ended once more it stays as it is"
 
 
 def test_ten_questions_bring_a_beat_that_tends_the_memory(
@@ -144,7 +144,7 @@ def test_ten_questions_bring_a_beat_that_tends_the_memory(
     for turn in range(10):
         talk(f"ok {turn}")
 
-    assert end(agent, begin(agent)).beat_follows
+    assert end(agent, begin(agent)).heartbeat_follows
     assert fleet.dispatch().due == 1
     fleet.run()
 

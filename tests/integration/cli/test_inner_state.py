@@ -121,10 +121,10 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
     )
     assert "curiosity" in arbor("self", "drives", vega).out
     assert "No heartbeat has ended yet." in arbor("self", "mood", vega).out
-    assert "has done nothing yet" in arbor("self", "experiences", vega).out
-    assert "has had nothing fail yet" in arbor("self", "experiences", vega, "--failures").out
+    assert "has not done an action that costs energy yet" in arbor("self", "experiences", vega).out
+    assert "has no failed actions yet" in arbor("self", "experiences", vega, "--failures").out
     nobody = arbor("contact", "peers", vega).out
-    assert "has no model of anybody yet. Whoever writes to it gets one" in nobody
+    assert "has no model of a peer yet. A peer gets one by writing to the agent" in nobody
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
         HeartbeatFactory(
@@ -135,6 +135,6 @@ def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
     assert "valence  ▁" in arbor("self", "mood", vega).out
     assert arbor("self", "mood", vega, "--json").json["heartbeats"][0]["arousal"] == 1.0
     assert "connect" in arbor("self", "experiences", vega, "--failures").out
-    assert "meetings judged" in arbor("contact", "peers", vega).out
+    assert "interactions" in arbor("contact", "peers", vega).out
     (peer,) = arbor("contact", "peers", vega, "--json").json["peers"]
     assert (peer["name"], peer["trust"]) == ("Bo", 0.75)

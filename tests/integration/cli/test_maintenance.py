@@ -1,22 +1,22 @@
-"""`arbor status` and `arbor doctor` say where maintenance is behind, and what to do."""
+"""`arbor status` and `arbor doctor` report late jobs of maintenance, each with a remedy."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.rounds import note_run
+from apps.memories.services.jobs.rounds import record_job_run
 from tests.integration.cli.conftest import Arbor
 
 LATE = "the job arbor.decay.fade_memories has not succeeded for 2 h"
 
 
-def stop_a_job() -> None:
-    note_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
+def make_a_job_late() -> None:
+    record_job_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
     JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
 
 
-def test_an_installation_that_keeps_up_says_so(arbor: Arbor) -> None:
+def test_status_is_ok_without_late_jobs(arbor: Arbor) -> None:
     assert "keeps up" in arbor("status").out
     shown = arbor("status", "--json").json["maintenance"]
     assert (shown["state"], shown["findings"]) == ("ok", [])
@@ -29,8 +29,8 @@ def test_an_installation_that_keeps_up_says_so(arbor: Arbor) -> None:
     }
 
 
-def test_what_is_behind_is_named_with_its_remedy(arbor: Arbor) -> None:
-    stop_a_job()
+def test_status_names_a_late_job_and_its_remedy(arbor: Arbor) -> None:
+    make_a_job_late()
     out = " ".join(arbor("status").out.split())
     assert LATE in out
     assert "see that its worker and the scheduler run" in out
@@ -39,11 +39,11 @@ def test_what_is_behind_is_named_with_its_remedy(arbor: Arbor) -> None:
     assert shown["jobs"]["arbor.decay.fade_memories"]["state"] == "critical"
 
 
-def test_the_doctor_finds_it(arbor: Arbor) -> None:
-    def finding() -> tuple[str, str]:
-        checks = {each["check"]: each for each in arbor("doctor", "--json").json["checks"]}
+def test_doctor_fails_for_a_late_job(arbor: Arbor) -> None:
+    def verdict_and_detail() -> tuple[str, str]:
+        checks = {check["check"]: check for check in arbor("doctor", "--json").json["checks"]}
         return checks["maintenance"]["verdict"], checks["maintenance"]["detail"]
 
-    assert finding() == ("ok", "keeps up; 0 jobs have been heard of")
-    stop_a_job()
-    assert finding() == ("fail", LATE)
+    assert verdict_and_detail() == ("ok", "keeps up; 0 jobs have reported")
+    make_a_job_late()
+    assert verdict_and_detail() == ("fail", LATE)

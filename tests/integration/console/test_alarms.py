@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.memories.models import JobRun
-from apps.memories.services.jobs.rounds import note_run
+from apps.memories.services.jobs.rounds import record_job_run
 from apps.tenants.models import Role, User
 from apps.tenants.services import add_member
 from tests.factories.users import UserFactory
@@ -22,7 +22,7 @@ def first_page(client: Client) -> str:
 
 
 def test_only_they_see_it(owner: Client, world: World) -> None:
-    note_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
+    record_job_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
     JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
     chief: User = UserFactory(username="chief", is_superuser=True)
     add_member(tenant=world.tenant, user=chief, role=Role.OWNER)

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from apps.memories.services.jobs.rounds import note_run
+from apps.memories.services.jobs.rounds import record_job_run
 from tests.factories.users import UserFactory
 from tests.support.console import World
 
@@ -44,7 +44,7 @@ def test_a_tenants_owner_does_not_run_the_installation(owner: Client) -> None:
 
 def test_whoever_has_the_token_reads_figures_and_no_tenants_data(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
-    note_run(name="arbor.decay.fade_memories", period_s=60, seconds=0.5, result=3)
+    record_job_run(name="arbor.decay.fade_memories", period_s=60, seconds=0.5, result=3)
     response = scrape(Client(), f"Bearer {TOKEN}")
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/plain; version=")

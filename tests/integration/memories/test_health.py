@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction, PlatformEvent
 from apps.memories.models import BufferItem, Episode, JobRun, Memory, Mind, Upkeep
 from apps.memories.services.jobs import health as health_module
 from apps.memories.services.jobs.health import Health, read_health, watch_health
-from apps.memories.services.jobs.rounds import Round, expect_runs, note_run
+from apps.memories.services.jobs.rounds import Round, expect_runs, record_job_run
 from apps.memories.services.retention.buffer import hold
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import OPS, tenant_transaction
@@ -128,12 +128,12 @@ def test_health_takes_four_queries(mind: Agent) -> None:
 
 
 def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> None:
-    note_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
+    record_job_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
     (job,) = read_health().jobs
     assert (job.done, job.failed, job.state, job.error) == (7, 1, HealthState.WARN, "")
     assert job.finding == "the last run of the job arbor.decay.fade failed for 1 of its steps"
     assert "maintenance_failed" in job.remedy
-    note_run(
+    record_job_run(
         name="arbor.decay.fade", period_s=60, seconds=0.1, error=ValueError("the text of somebody's memory")
     )
     (job,) = read_health().jobs
@@ -144,7 +144,7 @@ def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> Non
     ((state, what, remedy),) = health.findings
     assert (state, what) == (HealthState.CRITICAL, "the job arbor.decay.fade has not succeeded for 2 h")
     assert "ValueError" in remedy
-    note_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
+    record_job_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
     assert read_health().state is HealthState.OK
 
 
@@ -157,7 +157,7 @@ def test_a_job_that_is_expected_and_never_runs_is_told(database: None) -> None:
         "arbor.decay.fade": HealthState.CRITICAL,
         "arbor.cleanup.expire": HealthState.CRITICAL,
     }
-    note_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
+    record_job_run(name="arbor.decay.fade", period_s=60, seconds=0.1, result=0)
     states = {job.name: job.state for job in read_health().jobs}
     assert states == {"arbor.decay.fade": HealthState.OK, "arbor.cleanup.expire": HealthState.CRITICAL}
 

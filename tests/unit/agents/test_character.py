@@ -1,4 +1,4 @@
-"""A character becomes the same system prompt every time, with nothing empty in it."""
+"""System prompts of characters: deterministic, in fixed order, without empty sections."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_bare_character_has_no_empty_headings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_as", "line", "section"),
+    ("changes", "line", "section"),
     [
         ({"nature": "A tidy mind."}, "Nature: A tidy mind.", "Identity"),
         ({"domain_context": "The north harbour."}, "The north harbour.", "Knowledge"),
@@ -63,23 +63,23 @@ def test_a_bare_character_has_no_empty_headings() -> None:
         ({"relationship_style": RelationshipStyle(growth="Waits.")}, "As time passes: Waits.", "Voice"),
     ],
 )
-def test_every_further_part_of_a_character_reaches_its_section(
-    given_as: dict[str, object], line: str, section: str
+def test_each_optional_part_is_rendered_in_its_section(
+    changes: dict[str, object], line: str, section: str
 ) -> None:
-    prompt = to_system_prompt(ADA.model_copy(update=given_as))
+    prompt = to_system_prompt(ADA.model_copy(update=changes))
     under_heading = prompt.split(f"## {section}\n")[1].split("\n## ")[0]
     assert line in under_heading
     assert line not in to_system_prompt(ADA)
 
 
-def test_the_individual_may_bear_another_name_than_its_character() -> None:
+def test_an_agent_may_have_another_name_than_its_character() -> None:
     prompt = to_system_prompt(ADA, name="Ada the Second")
     assert prompt.startswith(
         "# Character: Ada the Second\n\nYou are Ada the Second. Your character is called Ada. Keeps"
     )
 
 
-def test_a_genome_shows_its_leanings_among_the_personality() -> None:
+def test_traits_of_a_genome_are_rendered_under_personality() -> None:
     genome = AgentGenome(
         role=AgentRole.ARCHITECT,
         traits=AgentTraits(risk_tolerance=0.3, collaboration=0.8, depth_vs_breadth=0.5, quality_vs_speed=0.1),
@@ -95,7 +95,7 @@ def test_a_genome_shows_its_leanings_among_the_personality() -> None:
     ("intensity", "word"),
     [(1, "high"), (0.7, "high"), (0.69, "moderate"), (0.4, "moderate"), (0.39, "low"), (0, "low")],
 )
-def test_intensity_has_three_words(intensity: float, word: str) -> None:
+def test_intensity_is_rendered_as_one_of_three_words(intensity: float, word: str) -> None:
     assert intensity_word(intensity) == word
 
 
@@ -110,13 +110,13 @@ def test_intensity_has_three_words(intensity: float, word: str) -> None:
         (0.8, "strongly experimental"),
     ],
 )
-def test_a_leaning_has_five_words(value: float, words: str) -> None:
+def test_a_genome_trait_is_rendered_in_one_of_five_ways(value: float, words: str) -> None:
     traits = AgentTraits(risk_tolerance=value, collaboration=0, depth_vs_breadth=0, quality_vs_speed=0)
     assert describe_traits(traits)[0] == words
 
 
 @pytest.mark.parametrize("intensity", [-0.01, 1.01, float("nan"), True, "0.5"])
-def test_an_intensity_outside_0_to_1_or_not_a_number_is_refused(intensity: object) -> None:
+def test_an_intensity_must_be_a_number_from_0_to_1(intensity: object) -> None:
     with pytest.raises(ValidationError):
         Trait.model_validate({"name": "patient", "intensity": intensity})
 
@@ -131,7 +131,7 @@ def test_a_character_without_a_name_is_refused() -> None:
     values=st.lists(st.text(min_size=1, max_size=20).filter(lambda text: text.strip()), max_size=4),
     background=st.text(max_size=60),
 )
-def test_a_prompt_survives_the_json_round_trip_of_its_character(
+def test_a_json_round_trip_of_a_character_preserves_its_prompt(
     name: str, values: list[str], background: str
 ) -> None:
     character = Character.model_validate({"name": name, "values": values, "background": background})

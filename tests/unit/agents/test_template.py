@@ -1,4 +1,4 @@
-"""A template file is read whole, or every fault in it is named with its line."""
+"""Template files are parsed completely, or rejected with a list of all their faults and line numbers."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ digraph beat { start -> done }
 ```
 """
 
-SMALL = """\
+MINIMAL = """\
 ---
 name: Small
 version: "1"
@@ -125,7 +125,7 @@ def changed(old: str, new: str, *, within: str = FULL) -> str:
     return within.replace(old, new, 1)
 
 
-def test_every_part_of_a_file_arrives_in_its_place() -> None:
+def test_every_part_of_a_file_is_parsed_into_its_field() -> None:
     spec = parse_template(FULL, known_actions=ACTIONS)
     assert (spec.name, spec.version, spec.source) == ("Harbour", "1.2", TemplateSource.USER)
     assert spec.trust_tier is TrustTier.TRUSTED
@@ -147,7 +147,7 @@ def test_every_part_of_a_file_arrives_in_its_place() -> None:
     assert spec.heartbeat_interval_s == 900
 
 
-def test_the_body_and_the_relationship_style_become_the_character() -> None:
+def test_body_and_relationship_style_become_the_character() -> None:
     character = parse_template(FULL, known_actions=ACTIONS).character
     assert character.name == "Ada"
     assert character.nature == "A tidy mind."
@@ -159,14 +159,14 @@ def test_the_body_and_the_relationship_style_become_the_character() -> None:
 
 
 def test_a_template_survives_the_json_round_trip() -> None:
-    for text in (FULL, SMALL):
+    for text in (FULL, MINIMAL):
         spec = parse_template(text, known_actions=ACTIONS)
         assert TemplateSpec.model_validate(spec.model_dump(mode="json")) == spec
         assert TemplateSpec.model_validate_json(spec.model_dump_json()) == spec
 
 
-def test_what_a_small_template_leaves_out_is_the_careful_choice() -> None:
-    spec = parse_template(SMALL, known_actions=ACTIONS)
+def test_defaults_of_a_minimal_template_are_restrictive() -> None:
+    spec = parse_template(MINIMAL, known_actions=ACTIONS)
     assert spec.trust_tier is TrustTier.UNTRUSTED
     assert spec.source is TemplateSource.USER
     assert spec.metadata.handle == spec.pipeline == ""
@@ -174,13 +174,13 @@ def test_what_a_small_template_leaves_out_is_the_careful_choice() -> None:
     assert spec.required_capabilities == ()
 
 
-def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
+def test_windows_line_endings_and_byte_order_mark_are_ignored() -> None:
     assert parse_template("\ufeff" + FULL.replace("\n", "\r\n"), known_actions=ACTIONS) == parse_template(
         FULL, known_actions=ACTIONS
     )
 
 
-def test_a_goal_without_a_title_is_headed_by_its_description() -> None:
+def test_a_goal_without_a_title_gets_its_description_as_heading() -> None:
     spec = parse_template(FULL, known_actions=ACTIONS)
     assert [goal.heading for goal in spec.initial_goals] == ["Keep the tables true.", "Learn the estuary"]
     assert [goal.priority for goal in spec.initial_goals] == [80, 50]
@@ -189,14 +189,14 @@ def test_a_goal_without_a_title_is_headed_by_its_description() -> None:
     assert long.heading.endswith("…")
 
 
-def test_a_goal_that_can_be_finished_is_an_objective_and_any_other_an_aspiration() -> None:
+def test_only_goals_that_can_be_finished_are_objectives() -> None:
     layers = {kind: InitialGoal(type=kind, description="x").layer for kind in GoalType}
     objectives = {kind for kind, layer in layers.items() if layer is GoalLayer.OBJECTIVE}
     assert objectives == {"achieve", "explore", "learn", "capability"}
     assert {layers[kind] for kind in set(GoalType) - objectives} == {GoalLayer.ASPIRATION}
 
 
-def test_values_of_the_character_s_own_take_precedence_in_its_prompt() -> None:
+def test_values_of_the_character_override_template_values() -> None:
     spec = parse_template(
         changed("  role: harbour clerk", "  role: clerk\n  values: [salt]"), known_actions=ACTIONS
     )
@@ -206,40 +206,42 @@ def test_values_of_the_character_s_own_take_precedence_in_its_prompt() -> None:
 
 def test_instructions_may_be_paragraphs_or_a_numbered_list() -> None:
     listed = "## Instructions\n\n1. Look\n   twice.\n2) Speak once.\n"
-    written = "## Instructions\n\nLook\ntwice.\n\nSpeak once.\n"
-    for body in (listed, written):
-        spec = parse_template(SMALL + body, known_actions=ACTIONS)
+    paragraphs = "## Instructions\n\nLook\ntwice.\n\nSpeak once.\n"
+    for body in (listed, paragraphs):
+        spec = parse_template(MINIMAL + body, known_actions=ACTIONS)
         assert spec.character.instructions == ("Look twice.", "Speak once.")
 
 
-def test_a_section_s_heading_may_be_of_level_one_and_any_case_and_subheadings_belong_to_it() -> None:
+def test_headings_may_have_level_one_any_case_and_subheadings() -> None:
     spec = parse_template(
-        SMALL + "# DOMAIN context\n\nA.\n\n### B\n\n~~~\n## no heading\n~~~\n", known_actions=ACTIONS
+        MINIMAL + "# DOMAIN context\n\nA.\n\n### B\n\n~~~\n## no heading\n~~~\n", known_actions=ACTIONS
     )
     assert spec.character.domain_context == "A.\n\n### B\n\n~~~\n## no heading\n~~~"
 
 
-def test_a_pipeline_may_stand_in_the_front_matter() -> None:
+def test_a_pipeline_may_be_given_in_the_front_matter() -> None:
     spec = parse_template(
-        changed("actions:", "pipeline: |\n  digraph g { a -> b }\nactions:", within=SMALL),
+        changed("actions:", "pipeline: |\n  digraph g { a -> b }\nactions:", within=MINIMAL),
         known_actions=ACTIONS,
     )
     assert spec.pipeline == "digraph g { a -> b }\n"
 
 
-def test_wrapped_paragraphs_are_joined_and_lists_and_code_are_left_alone() -> None:
+def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
     def background(text: str) -> str:
-        return parse_template(f"{SMALL}## Background\n\n{text}\n", known_actions=ACTIONS).character.background
+        return parse_template(
+            f"{MINIMAL}## Background\n\n{text}\n", known_actions=ACTIONS
+        ).character.background
 
     assert background("One\nline.\n\nAnd\nmore.") == "One line.\n\nAnd more."
-    for kept in (
+    for unchanged in (
         "Few:\n\n- one\n- two",
         "So:\n\n    code\n    more",
         "~~~\na\n\nb\n~~~",
         "1. a\n2. b",
         "a  \nb",
     ):
-        assert background(kept) == kept
+        assert background(unchanged) == unchanged
 
 
 @pytest.mark.parametrize(
@@ -257,28 +259,28 @@ def test_wrapped_paragraphs_are_joined_and_lists_and_code_are_left_alone() -> No
         ("---\nname: &a x\n---\n", "line 2: anchors and aliases"),
         ("---\nname: x\nversion: *a\n---\n", "line 3: anchors and aliases"),
         (f"---\nname: {'[' * 2000}{']' * 2000}\n---\n", "line 2: values are nested more than 12 deep"),
-        (SMALL + "\x00", "holds a NUL character"),
-        (SMALL + "\ud800", "holds half of a surrogate pair"),
-        (SMALL + "a" * 200_000, "a template has at most 200,000 characters"),
-        (changed("name: Small\n", "name: Small\x07\n", within=SMALL), "the front matter is not valid YAML"),
-        (changed("name: Small\n", 'name: "Sm\\0all"\n', within=SMALL), "line 2, name: holds a NUL character"),
-        (changed("name: Small\n", 'name: "Sm\\ud800"\n', within=SMALL), "line 2, name: holds half of a surrogate"),
-        (changed("version: \"1\"", "version: 1.0", within=SMALL), "line 3, version: must be text, got 1.0; put it in"),
-        (changed("version: \"1\"", "version: 2024-01-02", within=SMALL), "line 3, version: is read as a date; put it"),
-        (changed("name: Small\n", "name: Small\nname: Two\n", within=SMALL), "line 3, name: is given twice; keep one"),
-        (changed("name: Small\n", "", within=SMALL), "line 2, name: is required"),
-        (changed("name: Small\n", "name: no way\n", within=SMALL), "line 2, name: must be a letter, then up to 63"),
-        (changed("character: {name: Small}\n", "", within=SMALL), "line 2, character: is required"),
-        (changed("{name: Small}", "{}", within=SMALL), "line 4, character.name: is required"),
-        (changed("{name: Small}", "{name: ' '}", within=SMALL), "line 4, character.name: must not be empty"),
-        (changed("{name: Small}", "Small", within=SMALL), "line 4, character: must be a valid dictionary"),
-        (changed("actions: [rest]\n", "", within=SMALL), "line 2, actions: is required"),
-        (changed("[rest]", "[]", within=SMALL), "line 5, actions: must have at least 1 item"),
-        (changed("[rest]", "[rest, fly]", within=SMALL), "line 5, actions[1]: unknown action 'fly'; known: recall, "),
-        (changed("[rest]", "[rest, rest]", within=SMALL), "line 5, actions[1]: 'rest' is listed twice; keep one"),
-        (changed("[rest]", "rest", within=SMALL), "line 5, actions: must be a valid tuple"),
-        (changed("name: Small\n", "nmae: x\nname: Small\n", within=SMALL), "line 2, nmae: is not a known key; known: name,"),
-        (changed("name: Small}", "name: Small, rôle: x}", within=SMALL), "character.rôle: is not a known key; known: name"),
+        (MINIMAL + "\x00", "holds a NUL character"),
+        (MINIMAL + "\ud800", "holds half of a surrogate pair"),
+        (MINIMAL + "a" * 200_000, "a template has at most 200,000 characters"),
+        (changed("name: Small\n", "name: Small\x07\n", within=MINIMAL), "the front matter is not valid YAML"),
+        (changed("name: Small\n", 'name: "Sm\\0all"\n', within=MINIMAL), "line 2, name: holds a NUL character"),
+        (changed("name: Small\n", 'name: "Sm\\ud800"\n', within=MINIMAL), "line 2, name: holds half of a surrogate"),
+        (changed("version: \"1\"", "version: 1.0", within=MINIMAL), "line 3, version: must be text, got 1.0; put it in"),
+        (changed("version: \"1\"", "version: 2024-01-02", within=MINIMAL), "line 3, version: is read as a date; put it"),
+        (changed("name: Small\n", "name: Small\nname: Two\n", within=MINIMAL), "line 3, name: is given twice; keep one"),
+        (changed("name: Small\n", "", within=MINIMAL), "line 2, name: is required"),
+        (changed("name: Small\n", "name: no way\n", within=MINIMAL), "line 2, name: must be a letter, then up to 63"),
+        (changed("character: {name: Small}\n", "", within=MINIMAL), "line 2, character: is required"),
+        (changed("{name: Small}", "{}", within=MINIMAL), "line 4, character.name: is required"),
+        (changed("{name: Small}", "{name: ' '}", within=MINIMAL), "line 4, character.name: must not be empty"),
+        (changed("{name: Small}", "Small", within=MINIMAL), "line 4, character: must be a valid dictionary"),
+        (changed("actions: [rest]\n", "", within=MINIMAL), "line 2, actions: is required"),
+        (changed("[rest]", "[]", within=MINIMAL), "line 5, actions: must have at least 1 item"),
+        (changed("[rest]", "[rest, fly]", within=MINIMAL), "line 5, actions[1]: unknown action 'fly'; known: recall, "),
+        (changed("[rest]", "[rest, rest]", within=MINIMAL), "line 5, actions[1]: 'rest' is listed twice; keep one"),
+        (changed("[rest]", "rest", within=MINIMAL), "line 5, actions: must be a valid tuple"),
+        (changed("name: Small\n", "nmae: x\nname: Small\n", within=MINIMAL), "line 2, nmae: is not a known key; known: name,"),
+        (changed("name: Small}", "name: Small, rôle: x}", within=MINIMAL), "character.rôle: is not a known key; known: name"),
         (changed("trust_tier: established", "trust_tier: high"), "line 5, trust_tier: must be one of 'untrusted', "),
         (changed("intensity: 0.9", "intensity: 1.9"), "line 17, character.traits[0].intensity: must be at most 1, got 1.9"),
         (changed("intensity: 0.9", "intensity: -1"), "line 17, character.traits[0].intensity: must be at least 0, got -1"),
@@ -301,17 +303,17 @@ def test_wrapped_paragraphs_are_joined_and_lists_and_code_are_left_alone() -> No
         (changed("heartbeat_interval_s: 900", "heartbeat_interval_s: 0"), "heartbeat_interval_s: must be at least 1, got 0"),
         (changed("  - punctuality\n", "  - ''\n"), "line 24, values[0]: must not be empty"),
         (changed("  - the moon\n", "  - x\n" * 11), "initial_interests: must have at most 10 items, got 11"),
-        (SMALL + "Hello", "line 7: text before the first section; put it under a heading"),
-        (SMALL + "\n## Bio\n\nx", "line 8, ## Bio: unknown section; the sections are Description, Nature, "),
-        (SMALL + "## Nature\nx\n## nature\ny", "line 9, ## nature: is given twice; keep one"),
-        (SMALL + "## Nature\n\n", "line 7, ## Nature: is empty; write it or leave the heading out"),
-        (SMALL + "## Nature\nx\n```\nopen", "a code block is not closed: ``` is missing"),
-        (SMALL + "## Nature\n" + "x" * 8001, "line 7, ## Nature: must have at most 8000 characters, got 8001"),
-        (SMALL + "## Instructions\n- a\n- " + "x" * 8001, "line 7, ## Instructions[1]: must have at most 8000"),
-        (SMALL + "## Pipeline\ndigraph {}", "line 7, ## Pipeline: holds one block fenced as ```dot, and nothing else"),
-        (SMALL + "## Pipeline\n```dot\n\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
-        (SMALL + "## Pipeline\n```dot\na\n```\n```dot\nb\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
-        (SMALL + "## Nature\n```dot\na\n```", "line 7, ## Nature: a pipeline's ```dot block belongs under ## Pipeline"),
+        (MINIMAL + "Hello", "line 7: text before the first section; put it under a heading"),
+        (MINIMAL + "\n## Bio\n\nx", "line 8, ## Bio: unknown section; the sections are Description, Nature, "),
+        (MINIMAL + "## Nature\nx\n## nature\ny", "line 9, ## nature: is given twice; keep one"),
+        (MINIMAL + "## Nature\n\n", "line 7, ## Nature: is empty; write it or leave the heading out"),
+        (MINIMAL + "## Nature\nx\n```\nopen", "a code block is not closed: ``` is missing"),
+        (MINIMAL + "## Nature\n" + "x" * 8001, "line 7, ## Nature: must have at most 8000 characters, got 8001"),
+        (MINIMAL + "## Instructions\n- a\n- " + "x" * 8001, "line 7, ## Instructions[1]: must have at most 8000"),
+        (MINIMAL + "## Pipeline\ndigraph {}", "line 7, ## Pipeline: holds one block fenced as ```dot, and nothing else"),
+        (MINIMAL + "## Pipeline\n```dot\n\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
+        (MINIMAL + "## Pipeline\n```dot\na\n```\n```dot\nb\n```", "line 7, ## Pipeline: holds one block fenced as ```dot"),
+        (MINIMAL + "## Nature\n```dot\na\n```", "line 7, ## Nature: a pipeline's ```dot block belongs under ## Pipeline"),
         (changed("actions:", "pipeline: a\nactions:"), "## Pipeline: is given here and as pipeline in the front matter"),
         (
             changed("  tone: dry", "  tone: dry\n  nature: x"),
@@ -323,13 +325,13 @@ def test_wrapped_paragraphs_are_joined_and_lists_and_code_are_left_alone() -> No
         ),
     ],
 )  # fmt: skip
-def test_a_fault_is_named_with_its_place_and_what_would_be_right(text: str, fault: str) -> None:
+def test_a_fault_is_reported_with_its_line_and_a_correction(text: str, fault: str) -> None:
     found = faults_in(text)
     assert any(fault in line for line in found), found
     assert len(found) == 1, found
 
 
-def test_all_faults_are_named_at_once_in_order_of_their_lines() -> None:
+def test_all_faults_are_reported_together_in_line_order() -> None:
     text = changed("priority: 80", "priority: 101")
     text = changed("[recall, rest]", "[recall, swim]", within=text)
     text = changed('version: "1.2"\n', "", within=text)
@@ -347,6 +349,6 @@ def test_all_faults_are_named_at_once_in_order_of_their_lines() -> None:
 
 
 @given(st.text(max_size=200), st.text(max_size=200))
-def test_no_text_makes_the_reader_fail_in_another_way(front: str, body: str) -> None:
+def test_any_invalid_text_raises_only_template_invalid(front: str, body: str) -> None:
     with pytest.raises(TemplateInvalid):
         parse_template(f"---\n{front}\n---\n{body}", known_actions=ACTIONS)

@@ -1,4 +1,4 @@
-"""Two titles of one goal, and titles that only look alike."""
+"""Similarity of goal titles: titles of the same goal, and titles of different goals that look alike."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from arbor.goals.likeness import same_goal, shared_words
         ("Learn German", "learning German"),
     ],
 )
-def test_the_same_in_other_words_is_one_goal(title: str, other: str) -> None:
+def test_titles_of_one_goal_match(title: str, other: str) -> None:
     assert same_goal(title, other)
     assert same_goal(other, title)
 
@@ -54,11 +54,11 @@ def test_the_same_in_other_words_is_one_goal(title: str, other: str) -> None:
         ("Work before lunch", "Work after lunch"),
     ],
 )
-def test_another_goal_is_another_goal_however_near_its_words(title: str, other: str) -> None:
+def test_similar_titles_of_different_goals_do_not_match(title: str, other: str) -> None:
     assert not same_goal(title, other)
     assert not same_goal(other, title)
 
 
-def test_texts_share_words_whatever_their_form() -> None:
+def test_inflected_forms_count_as_shared_words() -> None:
     assert shared_words("Map the river", "rivers and fords") == {"river"}
     assert shared_words("the", "of a") == frozenset()

@@ -1,4 +1,4 @@
-"""When a failed call is tried again."""
+"""Decisions to retry a failed model call, and the Retry-After header."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def decide(
     ("attempt", "roll", "wait_s"),
     [(1, 1.0, 0.5), (2, 1.0, 1.0), (3, 1.0, 2.0), (3, 0.25, 0.5), (1, 0.0, 0.0)],
 )
-def test_the_wait_doubles_and_is_drawn_from_the_whole_of_it(attempt: int, roll: float, wait_s: float) -> None:
+def test_the_wait_doubles_and_has_full_jitter(attempt: int, roll: float, wait_s: float) -> None:
     decision = decide(ModelUnavailable(), attempt=attempt, roll=roll)
 
     assert decision == RetryDecision(again=True, wait_s=wait_s, reason="back-off")
 
 
-def test_the_wait_has_a_ceiling() -> None:
-    patient = RetryPolicy(attempts=50)
+def test_the_wait_is_capped() -> None:
+    policy = RetryPolicy(attempts=50)
 
-    decision = decide_retry(ModelUnavailable(), attempt=30, remaining_s=100, roll=1.0, policy=patient)
+    decision = decide_retry(ModelUnavailable(), attempt=30, remaining_s=100, roll=1.0, policy=policy)
 
-    assert decision.wait_s == patient.longest_wait_s
+    assert decision.wait_s == policy.longest_wait_s
 
 
 @pytest.mark.parametrize(("roll", "wait_s"), [(0.0, 30.0), (1.0, 33.0)])
-def test_the_providers_wish_is_a_lower_bound(roll: float, wait_s: float) -> None:
+def test_retry_after_is_a_lower_bound_of_the_wait(roll: float, wait_s: float) -> None:
     decision = decide(ModelUnavailable(retry_after_s=30.0), roll=roll)
 
     assert decision.again
@@ -61,7 +61,9 @@ def test_the_providers_wish_is_a_lower_bound(roll: float, wait_s: float) -> None
         (ModelRejected(), 1, 100.0, "ModelRejected is not mended"),
     ],
 )
-def test_it_gives_up_and_says_why(error: ModelError, attempt: int, remaining_s: float, reason: str) -> None:
+def test_a_decision_not_to_retry_gives_its_reason(
+    error: ModelError, attempt: int, remaining_s: float, reason: str
+) -> None:
     decision = decide(error, attempt=attempt, remaining_s=remaining_s)
 
     assert not decision.again
@@ -88,5 +90,5 @@ NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
         ("٣", None),
     ],
 )
-def test_retry_after_is_read_as_seconds_or_as_a_date(header: str | None, seconds: float | None) -> None:
+def test_retry_after_is_parsed_as_seconds_or_as_a_date(header: str | None, seconds: float | None) -> None:
     assert parse_retry_after(header, now=NOW) == seconds

@@ -122,7 +122,7 @@ def test_what_was_cut_or_changed_is_refused(value: Any) -> None:
 
 @pytest.mark.parametrize("packed", [b"", b"\x07{}", b"{}"])
 def test_an_unknown_form_is_refused(packed: bytes) -> None:
-    with pytest.raises(ValueError, match="begins with its form"):
+    with pytest.raises(ValueError, match="begins with its format"):
         unpack(packed)
 
 

@@ -25,16 +25,17 @@ from arbor.memory.clusters import MOST_EACH, Felt, assign, centroid_of, feeling_
 from arbor.memory.keywords import READ_CHARACTERS, READ_MEMBERS, keywords, name_of, terms_in
 from arbor.memory.values import MemoryStatus
 
-#: What one look at a cluster returns at most.
+#: The largest limit of a listing.
 MAX_LIMIT = 200
 NAME_LENGTH = 200
 
-_BOTH_WAYS = (ClusterLink.OVERLAPS, ClusterLink.SIMILAR, ClusterLink.CONTRADICTS)
+#: Symmetric relations are stored once per direction.
+_SYMMETRIC = (ClusterLink.OVERLAPS, ClusterLink.SIMILAR, ClusterLink.CONTRADICTS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterMembership:
-    """A memory in a cluster, and how strongly it belongs, 0 to 1."""
+    """A member memory of a cluster, with the strength of its membership, 0 to 1."""
 
     memory_id: UUID
     content: str
@@ -43,26 +44,26 @@ class ClusterMembership:
 
 @dataclass(frozen=True, kw_only=True)
 class RelatedCluster:
-    """A cluster that bears on another, and how much, 0 to 1."""
+    """A cluster related to the queried one, with the strength of the relation, 0 to 1."""
 
     id: UUID
     name: str
     keywords: tuple[str, ...]
     relation: ClusterLink
     strength: float
-    #: The relation goes from the cluster that was asked about to this one.
+    #: True if the relation points from the queried cluster to this one.
     leads: bool
 
 
 def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH) -> dict[UUID, float]:
-    """Assign one memory to its best clusters in the open transaction; return all of its clusters with the strengths.
+    """Assign one memory to its nearest clusters in the open transaction; return all its clusters with their strengths.
 
-    At most `max_clusters`, 1 to 3, and only those it is near enough to (`arbor.memory.clusters`); where it is in some
-    already, nothing changes. An archived memory, or one without a vector, joins none. Eight statements.
-    Raises NotFound for a memory that this tenant does not have, Invalid for another number of clusters.
+    It joins at most `max_clusters` (1 to 3) whose centres are near enough (`arbor.memory.clusters`). A memory that
+    already has clusters, is archived, or has no vector is not assigned. Eight statements.
+    Raises NotFound if the tenant has no such memory, Invalid if `max_clusters` is out of range.
     """
     if not 1 <= max_clusters <= MOST_EACH:
-        raise Invalid(f"a memory belongs to 1 to {MOST_EACH} clusters, asked for {max_clusters}")
+        raise Invalid(f"a memory belongs to 1 to {MOST_EACH} clusters, got {max_clusters}")
     rows = fetch(queries.MEMORY_VECTOR, memory=memory_id)
     if not rows:
         raise NotFound(f"this tenant has no memory {memory_id}")
@@ -82,21 +83,21 @@ def assign_memory_to_clusters(*, memory_id: UUID, max_clusters: int = MOST_EACH)
 
 
 def recalculate_cluster(*, cluster_id: UUID) -> None:
-    """Compute centre, keywords, feeling and weight of one cluster from its active members, in the open transaction.
+    """Recompute a cluster's centre, keywords, emotion and importance from its active members, in the open transaction.
 
-    Its centre is the mean of those that belong to no other more (of all, if there are none), of length 1; empty if
-    none has a vector. Members stay as they are: the job puts them in order. Six statements.
-    Raises NotFound for a cluster that this tenant does not have.
+    The centre is the normalized mean of the members that belong to no other cluster more strongly (of all members, if
+    no member does); null if no member has a vector. The members do not change: the job reclusters them. Six statements.
+    Raises NotFound if the tenant has no such cluster.
     """
-    agent_id, name, before = _cluster(cluster_id)
+    agent_id, name, previous_keywords = _cluster(cluster_id)
     lock_minds([agent_id])
     model = model_of(agent_id)
     rows = fetch(
         queries.CLUSTER_MEMBERS, cluster=cluster_id, dimension=model.dimension, characters=READ_CHARACTERS
     )
-    having = [row for row in rows if row[4] is not None]
-    home = [row for row in having if row[6]] or having
-    _, vectors = read_vectors([(row[0], row[4]) for row in home], model)
+    embedded = [row for row in rows if row[4] is not None]
+    primary = [row for row in embedded if row[6]] or embedded
+    _, vectors = read_vectors([(row[0], row[4]) for row in primary], model)
     centre = centroid_of(vectors)
     texts = [row[5] for row in rows[:READ_MEMBERS]]
     words = keywords(texts, *read_frequencies(agent_id, terms_in(texts)))
@@ -104,7 +105,7 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
     Cluster.objects.filter(id=cluster_id).update(
         centroid=HalfVector(centre) if centre is not None else None,
         keywords=list(words),
-        name=name if name != name_of(before) else name_of(words),
+        name=name if name != name_of(previous_keywords) else name_of(words),
         emotional_valence=feeling.valence,
         emotional_intensity=feeling.intensity,
         importance=feeling.importance,
@@ -115,18 +116,18 @@ def recalculate_cluster(*, cluster_id: UUID) -> None:
 
 
 def mark_clusters_stale(memory_ids: Collection[UUID]) -> int:
-    """Remove these memories from their clusters, and mark the clusters stale; return their number.
+    """Remove memories from their clusters and mark those clusters stale; return the number of clusters.
 
-    In the open transaction, the mind locked, by whoever archives memories or brings them back. One statement. Ids that are
-    no memory's are ignored.
+    For callers that archive or restore memories: the transaction must be open and the mind locked. Unknown ids are
+    ignored. One statement.
     """
     return change(queries.MARK_CLUSTERS, ids=sorted(set(memory_ids))) if memory_ids else 0
 
 
 def name_cluster(*, cluster_id: UUID, name: str) -> None:
-    """Name a cluster for a person: the name is permanent, and the cluster stays while it has a member. Two statements.
+    """Set a permanent name of a cluster, which then exists as long as it has a member. Two statements.
 
-    Raises NotFound for a cluster that this tenant does not have, Invalid for a name that is empty or too long.
+    Raises NotFound if the tenant has no such cluster, Invalid for a name that is empty or too long.
     """
     shown = " ".join(name.split())
     if not 1 <= len(shown) <= NAME_LENGTH or "\0" in shown:
@@ -140,7 +141,7 @@ def name_cluster(*, cluster_id: UUID, name: str) -> None:
 def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembership]:
     """Return the active members of a cluster, the nearest to its centre first. Two statements.
 
-    Raises NotFound for a cluster that this tenant does not have, Invalid for a limit outside 1 to 200.
+    Raises NotFound if the tenant has no such cluster, Invalid for a limit outside 1 to 200.
     """
     _check_limit(limit)
     _cluster(cluster_id)
@@ -153,14 +154,15 @@ def cluster_members(*, cluster_id: UUID, limit: int = 20) -> list[ClusterMembers
 
 
 def find_related_clusters(*, cluster_id: UUID, limit: int = 20) -> list[RelatedCluster]:
-    """Return what bears on a cluster, either way, the strongest first: the warm path of seed 004. Two statements.
+    """Return the clusters related to a cluster in either direction, the strongest first. Two statements.
 
-    Raises NotFound for a cluster that this tenant does not have, Invalid for a limit outside 1 to 200.
+    This is the "warm path" of seed 004. Raises NotFound if the tenant has no such cluster, Invalid for a limit outside
+    1 to 200.
     """
     _check_limit(limit)
     _cluster(cluster_id)
-    back = Q(target_id=cluster_id) & ~Q(relation__in=[link.value for link in _BOTH_WAYS])
-    relations = ClusterRelation.objects.filter(Q(source_id=cluster_id) | back).annotate(
+    incoming = Q(target_id=cluster_id) & ~Q(relation__in=[link.value for link in _SYMMETRIC])
+    relations = ClusterRelation.objects.filter(Q(source_id=cluster_id) | incoming).annotate(
         other=Case(When(source_id=cluster_id, then="target_id"), default="source_id")
     )
     found = list(relations.order_by("-strength", "other", "relation")[:limit])
@@ -193,42 +195,42 @@ def _cluster(cluster_id: UUID) -> tuple[UUID, str, tuple[str, ...]]:
 
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MAX_LIMIT:
-        raise Invalid(f"1 to {MAX_LIMIT} are shown at once, asked for {limit}")
+        raise Invalid(f"limit must be 1 to {MAX_LIMIT}, got {limit}")
 
 
 def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
-    """Return id and name of a cluster of the agent, by its id or its name. Raises NotFound."""
+    """Return the id and name of an agent's cluster, found by its id or its name. Raises NotFound."""
     try:
         wanted = id_of(named)
     except NotFound:
         wanted = None
-    named_so = Cluster.objects.filter(Q(id=wanted) | Q(name__iexact=named), agent_id=agent_id)
-    rows = sorted(named_so.values_list("id", "name"), key=lambda row: (row[0] != wanted, row[0]))
+    matches = Cluster.objects.filter(Q(id=wanted) | Q(name__iexact=named), agent_id=agent_id)
+    rows = sorted(matches.values_list("id", "name"), key=lambda row: (row[0] != wanted, row[0]))
     if not rows:
         raise NotFound(f"there is no theme {named!r} of this agent")
     found: tuple[UUID, str] = rows[0]
     return found
 
 
-def rename(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
-    """Name a cluster: it keeps the name. Raises Invalid for one that is empty or too long."""
+def rename_audited(*, agent_id: UUID, cluster: tuple[UUID, str], name: str, reason: str, actor: str) -> None:
+    """Set a permanent name of a cluster and audit the change. Raises Invalid for a name that is empty or too long."""
     name_cluster(cluster_id=cluster[0], name=name)
     _record(agent_id, cluster, actor, f"named a theme {name!r}: {reason}", {"from": cluster[1], "to": name})
 
 
 def mark_for_reclustering(*, agent_id: UUID, cluster: tuple[UUID, str], reason: str, actor: str) -> None:
-    """Mark a cluster stale, so that maintenance recomputes its centre and keywords from its memories."""
+    """Mark a cluster stale, so that maintenance recomputes it from its memories, and audit the request."""
     Cluster.objects.filter(id=cluster[0]).update(stale=True)
     _record(agent_id, cluster, actor, f"had the theme {cluster[1]!r} put in order: {reason}", {})
 
 
 def _record(
-    agent_id: UUID, cluster: tuple[UUID, str], actor: str, message: str, change_of_name: dict[str, str]
+    agent_id: UUID, cluster: tuple[UUID, str], actor: str, message: str, name_change: dict[str, str]
 ) -> None:
     record(
         action=AuditAction.MEMORIES_REVISED,
         actor=actor,
         agent_id=agent_id,
         message=message,
-        detail={"cluster_id": str(cluster[0]), "changes": {"name": change_of_name} if change_of_name else {}},
+        detail={"cluster_id": str(cluster[0]), "changes": {"name": name_change} if name_change else {}},
     )

@@ -15,7 +15,7 @@ from apps.memories.services.embedding import queries
 from apps.memories.services.embedding.embedding import ask, embedder_for
 from apps.memories.services.embedding.minds import installation_model
 from apps.tenants.scope import APP, OPS
-from arbor.embedding.backoff import FIRST_REST, LONGEST_REST
+from arbor.embedding.backoff import FIRST_RETRY_DELAY, LONGEST_RETRY_DELAY
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, ConfigurationInvalid, EmbeddingFailed
 
@@ -80,8 +80,8 @@ def note_failure(model: EmbeddingModel, error: EmbeddingFailed) -> None:
     """Record that an embedder failed: the backlog does not ask it for a growing while. One statement."""
     values: dict[str, Any] = {
         "model": name_of(model),
-        "first": FIRST_REST,
-        "longest": LONGEST_REST,
+        "first": FIRST_RETRY_DELAY,
+        "longest": LONGEST_RETRY_DELAY,
         # What a provider says may name somebody's data, and this table is nobody's own. The log has it.
         "error": type(error.__cause__ or error).__name__,
     }

@@ -30,7 +30,7 @@ from apps.tenants.scope import APP, OPS, tenant_transaction
 from apps.tenants.statements import change
 from arbor.adapters.embedders import connect_embedder
 from arbor.adapters.embedding_http import MAX_TEXT_BYTES
-from arbor.embedding.backoff import FIRST_REST
+from arbor.embedding.backoff import FIRST_RETRY_DELAY
 from arbor.embedding.models import AtStorage, EmbeddingModel
 from arbor.embedding.ports import Embedder
 from arbor.embedding.vectors import unit_rows
@@ -140,7 +140,7 @@ def embed_query(*, tenant_id: UUID, texts: Sequence[str], model: EmbeddingModel 
         vectors = embed_texts(tenant_id=tenant_id, texts=texts, model=model)
     except EmbeddingFailed:
         if time.monotonic() - started > _LONG_WAIT_S:
-            _rests[model] = time.monotonic() + FIRST_REST.total_seconds()
+            _rests[model] = time.monotonic() + FIRST_RETRY_DELAY.total_seconds()
         raise
     _rests.pop(model, None)
     return vectors

@@ -101,7 +101,7 @@ FROM (
 """
 
 # Count in the database: several workers may see the same embedder fail.
-# `arbor.embedding.backoff.rest_after`, where the count is.
+# `arbor.embedding.backoff.embedder_retry_delay`, where the count is.
 COUNT_FAILURE = """
 INSERT INTO memories_embedderfault AS f (embedding_model, failures, since, retry_at, error)
 VALUES (%(model)s, 1, now(), now() + %(first)s, %(error)s)

@@ -30,7 +30,7 @@ from apps.memories.services.embedding.minds import checked, model_of
 from apps.memories.services.store.term_counts import count_terms, lock_minds, terms_of
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change
-from arbor.embedding.backoff import rest_after
+from arbor.embedding.backoff import embedder_retry_delay
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, EmbeddingFailed
 from arbor.memory.lexical import document_vector
@@ -178,7 +178,7 @@ class Reembedding:
                 failures += 1
                 if failures == TRIES:
                     raise
-                self.pause(rest_after(failures).total_seconds())
+                self.pause(embedder_retry_delay(failures).total_seconds())
 
     def _words(self, text: _Text) -> str | None:
         """Return the words that will fit into the index beside the new vector, if they differ from those now."""

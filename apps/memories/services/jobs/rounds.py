@@ -122,7 +122,7 @@ def expect_runs(periods: Mapping[str, float]) -> None:
     )
 
 
-def note_run(
+def record_job_run(
     *, name: str, period_s: float, seconds: float, result: object = None, error: Exception | None = None
 ) -> None:
     """Record the end of a run: its result, a Round or a count, or the error that ended it. Two statements.

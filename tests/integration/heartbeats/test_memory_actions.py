@@ -1,4 +1,4 @@
-"""Memories and relations of a heartbeat are recalled, and reach the next prompt."""
+"""The actions recall, remember, reflect and connect, and their effects on the next heartbeat."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ from tests.integration.heartbeats.beater import Beater, action_of, memory_of, re
 from tests.integration.heartbeats.conftest import REST, last_of
 
 
-def test_recall_finds_a_memory_counts_it_as_used_and_tells_the_next_beat(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_recalled_memory_is_counted_and_in_the_next_prompt(beater: Beater, agent: Agent) -> None:
     memory_id = memory_of(agent, "The lighthouse keeper is called Ines.")
     beater.beat(reply_of(actions=[action_of("recall", query="Who keeps the lighthouse?")]))
     (action,) = last_of(agent).actions
@@ -43,9 +41,7 @@ def test_recall_finds_a_memory_counts_it_as_used_and_tells_the_next_beat(
     assert "The lighthouse keeper is called Ines." in beater.beat(REST)
 
 
-def test_a_recall_without_a_clear_memory_says_what_is_on_the_tip_of_the_tongue(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_recall_without_a_clear_memory_reports_its_cluster(beater: Beater, agent: Agent) -> None:
     memory_id = memory_of(agent, "The lighthouse keeper is called Ines.")
     for other in ("It rained.", "The path is mud.", "Trains run late.", "Taxes are due in April."):
         memory_of(agent, other)
@@ -64,7 +60,7 @@ def test_a_recall_without_a_clear_memory_says_what_is_on_the_tip_of_the_tongue(
     assert "on the tip of the tongue: theme evenings, club" in beater.beat(REST)
 
 
-def test_remember_and_reflect_store_what_is_found_again_by_its_meaning(beater: Beater, agent: Agent) -> None:
+def test_remember_and_reflect_store_embedded_memories(beater: Beater, agent: Agent) -> None:
     beater.beat(
         reply_of(
             actions=[
@@ -83,7 +79,7 @@ def test_remember_and_reflect_store_what_is_found_again_by_its_meaning(beater: B
     assert last_of(agent).energy_end == last_of(agent).energy_start - 2  # type: ignore[operator]
 
 
-def test_connect_ties_two_memories(beater: Beater, agent: Agent) -> None:
+def test_connect_relates_two_memories(beater: Beater, agent: Agent) -> None:
     one, two = memory_of(agent, "It rained."), memory_of(agent, "The path is mud.")
     beater.beat(reply_of(actions=[action_of("connect", from_id=one, to_id=two, relation="causes")]))
     with tenant_transaction(agent.tenant_id):
@@ -91,7 +87,7 @@ def test_connect_ties_two_memories(beater: Beater, agent: Agent) -> None:
     assert (str(edge.source_id), str(edge.target_id), edge.relation) == (one, two, "causes")
 
 
-def test_connect_ties_a_memory_to_a_goal_and_says_why(beater: Beater, agent: Agent, goal: Goal) -> None:
+def test_connect_relates_a_memory_to_a_goal_with_a_note(beater: Beater, agent: Agent, goal: Goal) -> None:
     chart = memory_of(agent, "The old chart lies in the archive.")
     beater.beat(
         reply_of(actions=[action_of("connect", from_id=str(goal.id), to_id=chart, relation="requires")])
@@ -104,9 +100,7 @@ def test_connect_ties_a_memory_to_a_goal_and_says_why(beater: Beater, agent: Age
     assert edge.origin == f"heartbeat:{last_of(agent).id}"
 
 
-def test_a_connection_reaches_the_neighborhood_and_what_comes_to_mind_by_it(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_relation_changes_neighborhood_and_activation(beater: Beater, agent: Agent) -> None:
     keeper, bread = (
         memory_of(agent, "The lighthouse keeper is called Ines."),
         memory_of(agent, "On Fridays there is fresh bread."),
@@ -123,39 +117,37 @@ def test_a_connection_reaches_the_neighborhood_and_what_comes_to_mind_by_it(
         assert Activation.objects.filter(memory_id__in=[keeper, bread], level__gt=0).count() == 2
 
 
-def test_a_connection_brings_a_memory_to_mind_that_neither_words_nor_meaning_find(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_relation_recalls_a_memory_that_the_query_cannot(beater: Beater, agent: Agent) -> None:
     keeper = memory_of(agent, "The lighthouse keeper is called Ines.")
     bread = memory_of(agent, "On Fridays there is fresh bread.")
     for number in range(160):
         memory_of(agent, f"Gull {number} sits upon post {number * 7}.")
 
-    def brought() -> list[str]:
+    def recalled_ids() -> list[str]:
         beater.beat(reply_of(actions=[action_of("recall", query="keeper of the lighthouse", limit=3)]))
         with tenant_transaction(agent.tenant_id):
             actions = Heartbeat.objects.latest("started_at").actions
         return list(actions[0]["memory_ids"])
 
     refresh_neighborhoods()
-    assert keeper in (before := brought())
+    assert keeper in (before := recalled_ids())
     assert bread not in before
     beater.beat(reply_of(actions=[action_of("connect", from_id=keeper, to_id=bread, relation="reminds_of")]))
     refresh_neighborhoods()
-    assert brought()[:2] == [keeper, bread]
+    assert recalled_ids()[:2] == [keeper, bread]
 
 
-def test_what_comes_to_mind_is_coloured_by_how_the_last_beat_felt(
+def test_recall_requests_have_the_mood_of_the_last_heartbeat(
     beater: Beater, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[float | None] = []
-    recall = Recaller.recall
+    moods: list[float | None] = []
+    original = Recaller.recall
 
-    def watched(recaller: Recaller, requests: Sequence[RecallRequest]) -> Any:
-        asked.extend(request.mood for request in requests)
-        return recall(recaller, requests)
+    def recording_recall(recaller: Recaller, requests: Sequence[RecallRequest]) -> Any:
+        moods.extend(request.mood for request in requests)
+        return original(recaller, requests)
 
-    monkeypatch.setattr(Recaller, "recall", watched)
+    monkeypatch.setattr(Recaller, "recall", recording_recall)
     for text in ("The lamp of the lighthouse is out.", "The lamp of the lighthouse is lit."):
         memory_of(agent, text)
     beater.beat(reply_of(actions=[action_of("reflect", topic="lamps", insight="A lamp is a promise.")]))
@@ -163,10 +155,10 @@ def test_what_comes_to_mind_is_coloured_by_how_the_last_beat_felt(
     with tenant_transaction(agent.tenant_id):
         felt = Heartbeat.objects.order_by("started_at").values_list("emotional_valence", flat=True)[0]
     assert felt
-    assert asked == [None, felt]
+    assert moods == [None, felt]
 
 
-def test_what_one_beat_recalls_is_a_theme_of_the_next(beater: Beater, agent: Agent) -> None:
+def test_recall_activates_clusters_for_the_next_heartbeat(beater: Beater, agent: Agent) -> None:
     keeper = memory_of(agent, "The lighthouse keeper is called Ines.")
     with tenant_transaction(agent.tenant_id):
         theme = Cluster.objects.create(
@@ -194,13 +186,13 @@ def test_what_one_beat_recalls_is_a_theme_of_the_next(beater: Beater, agent: Age
     "update",
     [{"progress": 1.0}, {"state": "abandoned", "reason": "no boat"}, {"state": "queued"}],
 )
-def test_a_goal_that_the_beat_has_done_with_is_not_on_its_mind_any_more(
+def test_an_ended_or_queued_goal_leaves_working_memory(
     beater: Beater, agent: Agent, goal: Goal, update: dict[str, Any]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         create_goal(agent_id=agent.id, title="Count the lamps", state=GoalState.ACTIVE)
     beater.beat(reply_of(goal_updates=[{"goal_id": str(goal.id), **update}]))
     with tenant_transaction(agent.tenant_id):
-        mind = AgentState.objects.get(agent_id=agent.id).working_memory
+        working_memory = AgentState.objects.get(agent_id=agent.id).working_memory
         assert Goal.objects.get(id=goal.id).state != GoalState.ACTIVE
-    assert mind["active_goals"] == ["Count the lamps"]
+    assert working_memory["active_goals"] == ["Count the lamps"]
