@@ -75,6 +75,6 @@ def carry_out(*, verb: str, agent_id: UUID, actor: str) -> Act:
     """Carry out an act. Raises NotFound for an unknown act or agent, TransitionIllegal where the status forbids the act."""
     act = ACTS.get(verb)
     if act is None:
-        raise NotFound(f"there is no act {verb!r}; there is: {', '.join(ACTS)}")
+        raise NotFound(f"the act must be one of {', '.join(ACTS)}, got {verb!r}")
     act.service(agent_id=agent_id, actor=actor)
     return act

@@ -1,4 +1,4 @@
-"""The inbox, and what is posted from the pages of messages and channels."""
+"""Views of the inbox, and of the forms on the pages of messages and channels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from arbor.ids import read_id
 
 @require_safe
 def show_inbox(request: HttpRequest) -> HttpResponse:
-    """Show what agents wrote to the people of the tenant."""
+    """Show the messages that agents wrote to the people of the tenant."""
     if not holds(request, Role.VIEWER):
         raise PermissionDenied("only members of a tenant read its inbox")
     before = read_id(request.GET.get("before", ""))
@@ -43,24 +43,24 @@ def show_inbox(request: HttpRequest) -> HttpResponse:
 
 def _read(_request: HttpRequest, message_id: UUID) -> str:
     mark_read(message_id=message_id)
-    return "It counts as read."
+    return "The message is marked as read."
 
 
 def _answer(request: HttpRequest, message_id: UUID) -> str:
     percept = answer_message(
         message_id=message_id, text=request.POST.get("text", ""), actor=actor_of(request)
     )
-    return f"{percept.agent.name} hears it at its next heartbeat."
+    return f"{percept.agent.name} receives the answer at its next heartbeat."
 
 
 def _retry(request: HttpRequest, message_id: UUID) -> str:
     retry_message(message_id=message_id, actor=actor_of(request))
-    return "It is tried again at once."
+    return "Delivery is retried at once."
 
 
 def _cancel(request: HttpRequest, message_id: UUID) -> str:
     cancel_message(message_id=message_id, actor=actor_of(request))
-    return "It is withdrawn."
+    return "The message is withdrawn."
 
 
 def _enable(request: HttpRequest, channel_id: UUID) -> str:
@@ -89,30 +89,30 @@ CHANNEL_ACTS: Mapping[str, Act] = MappingProxyType(
 
 @require_POST
 def act_on_message(request: HttpRequest, message_id: UUID) -> HttpResponse:
-    """Do one act to a message, and say what came of it on its page."""
-    refusal = _carry_out(request, MESSAGE_ACTS, message_id, "message")
+    """Apply the posted act to a message, and redirect to its page with the result."""
+    refusal = _apply_act(request, MESSAGE_ACTS, message_id, "message")
     return refusal or HttpResponseRedirect(reverse("admin:contacts_outboxmessage_change", args=[message_id]))
 
 
 @require_POST
 def act_on_channel(request: HttpRequest, channel_id: UUID) -> HttpResponse:
-    """Do one act to a channel, and say what came of it in their list."""
-    refusal = _carry_out(request, CHANNEL_ACTS, channel_id, "channel")
+    """Apply the posted act to a channel, and redirect to the list of channels with the result."""
+    refusal = _apply_act(request, CHANNEL_ACTS, channel_id, "channel")
     return refusal or HttpResponseRedirect(reverse("admin:contacts_channel_changelist"))
 
 
-def _carry_out(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, what: str) -> HttpResponse | None:
-    """Do it and leave a note for the next page; a response where the role forbids it."""
+def _apply_act(request: HttpRequest, acts: Mapping[str, Act], row_id: UUID, noun: str) -> HttpResponse | None:
+    """Apply the posted act to a row and add a message for the next page; return a refusal if the role forbids the act."""
     verb: Any = request.POST.get("act", "")
     if not holds(request, Role.OPERATOR):
-        return refuse(request, agent_id=None, attempted=f"{verb} {what} {row_id}")
+        return refuse(request, agent_id=None, attempted=f"{verb} {noun} {row_id}")
     if verb not in acts:
-        raise NotFound(f"there is no act {verb!r}; there is: {', '.join(acts)}")
+        raise NotFound(f"the act must be one of {', '.join(acts)}, got {verb!r}")
     try:
         with transaction.atomic(using=APP):
-            done = acts[verb](request, row_id)
+            message = acts[verb](request, row_id)
     except Invalid as refusal:
         messages.error(request, f"Nothing was done: {refusal}.")
     else:
-        messages.success(request, done)
+        messages.success(request, message)
     return None

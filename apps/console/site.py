@@ -1,4 +1,4 @@
-"""The operator's console: Django's admin, with Unfold's looks."""
+"""The operator's console: Django's admin with the Unfold theme."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
 
     def __init__(self, name: str = "admin") -> None:
         super().__init__(name)
-        # Agents are ended one by one, by name.
+        # Agents are destroyed one at a time, each confirmed by its name.
         self.disable_action("delete_selected")
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
-        """Add what is posted from the console's own pages."""
-        own = [
+        """Add the URLs of the console's own pages and forms."""
+        urls = [
             path("tenant/choose/", self.admin_view(choose_tenant), name="tenant-choose"),
             path("tenant/visit/", self.admin_view(visit_tenant), name="tenant-visit"),
             path("tenant/leave/", self.admin_view(leave_tenant), name="tenant-leave"),
             path("agents/agent/<uuid:agent_id>/chat/", self.admin_view(chat_with_agent), name="agent-chat"),
             path("agents/agent/<uuid:agent_id>/act/", self.admin_view(act_on_agent), name="agent-act"),
         ]
-        own += [
+        urls += [
             path("contacts/inbox/", self.admin_view(show_inbox), name="inbox"),
             path(
                 "contacts/outboxmessage/<uuid:message_id>/act/",
@@ -54,10 +54,10 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
                 "contacts/channel/<uuid:channel_id>/act/", self.admin_view(act_on_channel), name="channel-act"
             ),
         ]
-        return [*own, *super().get_urls()]
+        return [*urls, *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        """Add the tenant, the role, and the tenants to choose from."""
+        """Add the user's tenant and role, and the tenants to choose from."""
         return {
             **super().each_context(request),
             "access": access_of(request),
@@ -67,7 +67,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         }
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Show the fleet of the tenant, or how to get into one."""
+        """Show the fleet of the chosen tenant, or the tenants to choose from."""
         request.current_app = self.name
         fleet = read_fleet() if access_of(request) else None
         alarms = alarms_of(fleet, now=timezone.now()) if fleet else []

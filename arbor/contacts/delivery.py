@@ -1,4 +1,4 @@
-"""Address messages to agents that they mention, and decide when a failed delivery is retried."""
+"""Find the agents that a message mentions, and decide when a failed delivery is retried."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from datetime import timedelta
 
 from arbor.contacts.values import DeliveryStatus
 
-#: Attempts in all. After the last one a person decides.
+#: Maximum number of attempts. After the last one a person decides.
 MAX_TRIES = 8
 _FIRST, _FACTOR, _LONGEST = timedelta(minutes=1), 4, timedelta(hours=6)
 #: Time from each failed attempt to the next: 1, 4, 16, 64, 256 minutes, then 6 hours.
 WAITS = tuple(min(_FIRST * _FACTOR**tried, _LONGEST) for tried in range(MAX_TRIES - 1))
 #: At most this many agents receive one message.
 MAX_MENTIONS = 5
-#: `@` signs examined in one message: it may mention strangers, and addresses.
-_LOOKED_AT = 50
-_LONGEST_NAME = 3
-# No letter before it: that is an e-mail address.
+#: At most this many `@` signs of one message are examined, because a text may contain many addresses.
+_MAX_AT_SIGNS = 50
+_MAX_NAME_WORDS = 3
+# An `@` after a letter is part of an e-mail address.
 _MENTION = re.compile(r"(?<![\w@.])@(\w[\w.'-]*(?:[ ]\w[\w.'-]*){0,2})")
 
 
@@ -31,26 +31,26 @@ class AfterFailure:
 
 
 def after_failure(*, tries: int, final: bool) -> AfterFailure:
-    """Decide about a message after `tries` attempts, 1 or more; `final`: a retry does not help."""
+    """Decide about a message after `tries` failed attempts (1 or more); a `final` failure is not retried."""
     if final or tries >= MAX_TRIES:
         return AfterFailure(status=DeliveryStatus.FAILED)
     return AfterFailure(status=DeliveryStatus.PENDING, wait=WAITS[tries - 1])
 
 
 def possible_names(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return for each `@` in a text the possible names after it, in lower case, the longest first."""
+    """Return the possible names after each `@` of a text, in lower case, the longest first."""
     found: list[tuple[str, ...]] = []
     for match in _MENTION.finditer(text):
         words = match[1].lower().split(" ")
-        runs = [" ".join(words[:count]) for count in range(min(len(words), _LONGEST_NAME), 0, -1)]
-        # A full stop after a name ends a sentence; one within it belongs to it.
+        runs = [" ".join(words[:count]) for count in range(min(len(words), _MAX_NAME_WORDS), 0, -1)]
+        # A full stop after a name ends the sentence; a full stop within a name is part of the name.
         found.append(tuple(dict.fromkeys(form for run in runs for form in (run, run.rstrip(".'-")))))
-        if len(found) == _LOOKED_AT:
+        if len(found) == _MAX_AT_SIGNS:
             break
     return tuple(found)
 
 
 def named(text: str, known: dict[str, str]) -> tuple[str, ...]:
-    """Return the ids of mentioned agents by `known` (lower-case name to id), each once, in order, at most five."""
+    """Return the ids of the mentioned agents, at most `MAX_MENTIONS`, each once, in order; `known` maps names in lower case to ids."""
     ids = (next((known[name] for name in names if name in known), None) for names in possible_names(text))
     return tuple(dict.fromkeys(agent_id for agent_id in ids if agent_id is not None))[:MAX_MENTIONS]

@@ -1,4 +1,4 @@
-"""Values of memories: before they are stored, and after they are recalled, and how long they are retained."""
+"""Values of memories: types, retention, new memories, and recalled memories with their scores."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from uuid import UUID
 from arbor.errors import Invalid
 from arbor.memory.content import check_content, check_line, check_text
 
-#: Importance of a memory that nobody has weighed (the middle of 0 to 1).
+#: Importance of a memory that was not appraised (the middle of 0 to 1).
 DEFAULT_IMPORTANCE = 0.5
-#: Share of relevance lost per day without access, continuous (seed 004; its origin's constant).
+#: Share of relevance lost per day without access, continuously compounded (a constant of seed 004).
 DEFAULT_DECAY_RATE = 0.01
-#: Trust of a memory whose source is known; what comes from elsewhere is given less.
+#: Trust of a memory whose source is known; memories from other sources get less.
 DEFAULT_TRUST = 1.0
 #: Longest session, role and source of a memory, in characters.
 SESSION_LENGTH = 100
@@ -28,9 +28,9 @@ SOURCE_LENGTH = 200
 
 
 class Retention(StrEnum):
-    """The kinds of memories, as far as retention depends on them."""
+    """Kinds of memories that determine how long a memory is kept."""
 
-    #: Small talk, acknowledgments, what was said in passing.
+    #: Small talk, acknowledgments, casual remarks.
     ROUTINE = "routine"
     #: A task was carried out.
     TASK = "task"
@@ -38,13 +38,13 @@ class Retention(StrEnum):
     DECISION = "decision"
     #: Something failed.
     ERROR = "error"
-    #: Kept as long as it matters: it has no time of its own, but fades and counts for the quota.
+    #: Without an expiry, but it fades and counts towards the quota.
     LASTING = "lasting"
-    #: "Remember this": kept until a person says otherwise. No job of maintenance touches it.
+    #: "Remember this": kept until a person decides otherwise. No maintenance job archives it.
     PERMANENT = "permanent"
 
 
-#: Seed 001, "Automatic Expiration". Settings turn them; None is for ever.
+#: Seed 001, "Automatic Expiration". Settings override them; None means no expiry.
 DEFAULT_TTL: dict[Retention, timedelta | None] = {
     Retention.ROUTINE: timedelta(days=7),
     Retention.TASK: timedelta(days=30),
@@ -58,22 +58,22 @@ DEFAULT_TTL: dict[Retention, timedelta | None] = {
 class MemoryType(StrEnum):
     """The types of memories (seed 004, "Four Types")."""
 
-    #: Something that happened: what was said, done, experienced.
+    #: An event: something said, done or experienced.
     EPISODIC = "episodic"
-    #: Something that is so: a fact.
+    #: A fact.
     SEMANTIC = "semantic"
-    #: How something is done.
+    #: A way to do something.
     PROCEDURAL = "procedural"
     #: A pattern that helps to decide.
     STRATEGIC = "strategic"
 
 
 class MemoryStatus(StrEnum):
-    """Active memories are recalled, archived ones are not."""
+    """Statuses of a stored memory."""
 
-    #: It is recalled.
+    #: Available to recall.
     ACTIVE = "active"
-    #: It is kept, but not recalled; it can be brought back.
+    #: Stored but not available to recall; can be restored.
     ARCHIVED = "archived"
 
 
@@ -84,21 +84,21 @@ class NewMemory:
     content: str
     occurred_at: datetime
     type: MemoryType = MemoryType.EPISODIC
-    #: From 0 to 1; None: appraised when it is stored (`arbor.memory.importance`).
+    #: From 0 to 1; None: the memory is appraised when stored (`arbor.memory.importance`).
     importance: float | None = None
     decay_rate: float = DEFAULT_DECAY_RATE
     trust: float = DEFAULT_TRUST
-    #: From -1, bad, to 1, good.
+    #: From -1 (bad) to 1 (good).
     emotional_valence: float = 0.0
-    #: Groups what belongs to one conversation or stretch of time; position orders it within.
+    #: Name of the conversation or stretch of time that the memory belongs to; `position` orders the memories of a session.
     session: str = ""
     position: int = 0
-    #: Who said it: a role or a speaker's name; empty for the agent's own thoughts.
+    #: Role or name of the speaker; empty for the agent's own thoughts.
     role: str = ""
     source: str = ""
-    #: None: when its retention is over, counted from storage.
+    #: None: computed from the retention when the memory is stored.
     expires_at: datetime | None = None
-    #: None: appraised when it is stored.
+    #: None: the memory is appraised when stored.
     retention: Retention | None = None
     detail: Mapping[str, Any] = field(default_factory=dict)
 
@@ -128,60 +128,60 @@ def _check_range(name: str, value: float, low: float, high: float) -> None:
 
 def _check_json(name: str, value: Mapping[str, Any]) -> None:
     try:
-        written = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
+        serialized = json.dumps(dict(value), ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise Invalid(f"{name} must be JSON: {error}") from error
-    check_text(name, written.replace(r"\u0000", "\0"))
+    check_text(name, serialized.replace(r"\u0000", "\0"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreTerms:
-    """Why a memory was recalled: what each consideration added to its score."""
+    """Score components of a recalled memory: the addends of its score."""
 
-    #: Its meaning is near the query's.
+    #: The memory is near the query in meaning.
     meaning: float = 0.0
-    #: It has the query's words.
+    #: The memory contains words of the query.
     words: float = 0.0
-    #: What was said just before and after it fits the query.
+    #: The memories just before and after it match the query.
     neighbours: float = 0.0
-    #: It comes to mind with something that fits the query: tied to it, like it, or near it in an episode.
+    #: A memory that matches the query is related to it, similar to it, or near it in an episode.
     association: float = 0.0
-    #: Something in the same session fits the query well, or in the same episode.
+    #: Another memory of the same session, or of the same episode, matches the query well.
     session: float = 0.0
     episode: float = 0.0
-    #: The query names the one who said it.
+    #: The query names the speaker.
     speaker: float = 0.0
-    #: It is from the time that the query mentions.
+    #: The memory occurred in the time that the query mentions.
     time: float = 0.0
-    #: It has not faded: recent, or recalled recently, and important.
+    #: The memory has not faded: recent, or recalled recently, and important.
     recency: float = 0.0
-    #: It was important when it was stored, or has become so by use.
+    #: The memory was appraised as important, or its importance was raised by use.
     importance: float = 0.0
-    #: Its source is trusted.
+    #: The source of the memory is trusted.
     trust: float = 0.0
-    #: It is present in mind: recalled a while ago, or near to what was.
+    #: The memory, or a memory near it, was recalled recently.
     activation: float = 0.0
-    #: It felt as the agent feels now.
+    #: The emotional valence of the memory is near the agent's mood.
     mood: float = 0.0
 
     @property
     def total(self) -> float:
-        """The score: the sum of all terms."""
+        """The score: the sum of all components."""
         return sum(_terms(self))
 
     def as_dict(self) -> dict[str, float]:
-        """Return the terms by name, in the order of this class."""
+        """Return the components by name, in the order of this class."""
         return dict(zip(TERM_NAMES, _terms(self), strict=True))
 
 
-#: In the order in which they are summed.
+#: The names of the components, in the order of summation.
 TERM_NAMES = tuple(term.name for term in fields(ScoreTerms))
 _terms: Callable[[ScoreTerms], tuple[float, ...]] = attrgetter(*TERM_NAMES)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recalled:
-    """A memory that was recalled, with its receipt."""
+    """A recalled memory with its score components."""
 
     id: UUID
     type: MemoryType

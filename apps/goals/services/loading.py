@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from apps.goals.services.queries import BESIDE_GOALS, LOCK_AGENTS, LOCK_OPEN_GOALS
+from apps.goals.services.queries import BACKLOG_DETAILS, LOCK_AGENTS, LOCK_OPEN_GOALS
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import fetch, run
 from arbor.goals.hierarchy import ChildGoal
@@ -20,19 +20,19 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState
 
 
 def lock_rows(agent_ids: Collection[UUID]) -> dict[UUID, BacklogRows]:
-    """Lock the agents and their open goals, each in the order of ids, until the transaction ends; return their backlogs.
+    """Lock agents and their open goals, in the order of ids, and return their backlogs.
 
-    Three statements, however many agents there are.
+    The locks last until the transaction ends. Executes three statements, whatever the number of agents.
     """
     agents = list(agent_ids)
-    # The agent's row is locked first, because locks on goals do not prevent new ones.
+    # The agent's row is locked first, because locks on goals do not prevent the insertion of goals.
     fetch(LOCK_AGENTS, agents=agents)
     goals: dict[UUID, dict[UUID, GoalRow]] = {agent_id: {} for agent_id in agents}
     for row in run(LOCK_OPEN_GOALS, {"agents": agents, "tenant": current_tenant()}, _all_rows, binary=True):
         goals[row[0]][row[1]] = _goal(row)
     return {
         agent_id: _backlog(agent_id, goals[agent_id], intents, plans, children, experienced)
-        for agent_id, intents, plans, children, experienced in fetch(BESIDE_GOALS, agents=agents)
+        for agent_id, intents, plans, children, experienced in fetch(BACKLOG_DETAILS, agents=agents)
     }
 
 
@@ -42,14 +42,14 @@ def _all_rows(cursor: Any) -> list[tuple[Any, ...]]:
 
 
 class _Ids(dict[str, UUID]):
-    """UUIDs by their text, each made once."""
+    """Cache of UUIDs by their text."""
 
     def __missing__(self, text: str) -> UUID:
-        made = self[text] = UUID(text)
-        return made
+        uuid = self[text] = UUID(text)
+        return uuid
 
     def optional(self, text: str | None) -> UUID | None:
-        """Return the id of a text, or None."""
+        """Return the UUID of a text; None for None."""
         return None if text is None else self[text]
 
 
@@ -62,13 +62,13 @@ def _backlog(
     experienced: Mapping[str, Any],
 ) -> BacklogRows:
     ids = _Ids()
-    made = [_plan(ids, agent_id, row) for row in plans or ()]
+    plan_rows = [_plan(ids, agent_id, row) for row in plans or ()]
     return BacklogRows(
         goals=goals,
-        plans={plan.id: plan for plan in made},
+        plans={plan.id: plan for plan in plan_rows},
         steps=[
             _step(ids, plan.id, step)
-            for plan, row in zip(made, plans or (), strict=True)
+            for plan, row in zip(plan_rows, plans or (), strict=True)
             for step in row[8] or ()
         ],
         intents={ids[row[0]]: _intent(ids, agent_id, row) for row in intents or ()},
@@ -172,8 +172,8 @@ def _step(ids: _Ids, plan_id: UUID, row: Sequence[Any]) -> StepRow:
     )
 
 
-def _ended(found: Iterable[tuple[str, str, int]]) -> dict[UUID, list[ChildGoal]]:
+def _ended(rows: Iterable[tuple[str, str, int]]) -> dict[UUID, list[ChildGoal]]:
     children: dict[UUID, list[ChildGoal]] = defaultdict(list)
-    for parent_id, state, goals in found:
-        children[UUID(parent_id)] += [ChildGoal(state=GoalState(state))] * goals
+    for parent_id, state, count in rows:
+        children[UUID(parent_id)] += [ChildGoal(state=GoalState(state))] * count
     return children

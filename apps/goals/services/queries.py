@@ -29,9 +29,9 @@ EXPERIENCED = f"""
         GROUP BY g.source
     ) by_source
 """  # noqa: S608 (our own number)
-#: Beside the goals, in the same heartbeats: open intents, open plans with their steps, ended parts of open goals, what goals came to. Rows are
-#: arrays, in the order of `_intent`, `_plan` and `_step` of `loading`.
-BESIDE_GOALS = f"""
+#: The backlogs of agents except the open goals: open intents, open plans with their steps, ended subgoals of open goals, satisfaction by source.
+#: Rows are arrays, in the order of `_intent`, `_plan` and `_step` of `loading`.
+BACKLOG_DETAILS = f"""
 SELECT a.id,
     (SELECT json_agg(json_build_array(i.id, i.goal_id, i.step_id, i.action, i.description, i.status, i.attempts,
             i.last_error, i.locked_by, i.locked_at, i.ticks_used, i.tick_limit,

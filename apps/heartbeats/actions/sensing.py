@@ -1,4 +1,4 @@
-"""The action that observes the environment again: free, without side effects (seed 004, 3.2.1)."""
+"""The action `observe`: describe the environment again, at no cost and without side effects (seed 004, 3.2.1)."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from arbor.heartbeat.situation import PerceptView, Situation
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES
 from arbor.selves.boundary_check import in_force
 
-#: Percepts listed of those that arrived since the heartbeat began, and characters of each.
-_ARRIVED = 5
-_ARRIVED_LENGTH = 500
+#: At most this many new percepts are listed, and this many characters of each.
+_MAX_PERCEPTS = 5
+_MAX_PERCEPT_LENGTH = 500
 
 
 def observe(context: ActionContext, decision: Decision) -> ActionResult:
-    """Describe the environment again, with new percepts, which stay pending for the next heartbeat.
+    """Describe the environment again, with the percepts that arrived since the heartbeat began; they stay pending.
 
-    Percepts are matched with boundaries by their words here, and by their meaning when a heartbeat takes them in.
+    The new percepts are matched with boundaries by their words only; the next heartbeat also matches their meaning.
     """
     situation, environment = context.situation, context.situation.environment
     known = [percept.id for percept in situation.percepts]
     arrived = list(
         Percept.objects.filter(agent_id=context.agent_id, heartbeat_id__isnull=True)
         .exclude(id__in=known)
-        .order_by("at")[:_ARRIVED]
+        .order_by("at")[:_MAX_PERCEPTS]
     )
-    user = "is waiting" if environment.user_waiting else "is not waiting"
-    since = environment.hours_since_user
+    presence = "is waiting" if environment.user_waiting else "is not waiting"
+    hours = environment.hours_since_user
     lines = [
         f"It is {context.now:%Y-%m-%d %H:%M} UTC. {situation.energy:g} of {situation.max_energy:g} {situation.energy_unit}"
         " were there when this turn began.",
-        f"A user {user}; "
-        + ("none has ever been in touch." if since is None else f"the last contact was {since:.1f} h ago."),
+        f"A user {presence}; "
+        + ("none has ever been in touch." if hours is None else f"the last contact was {hours:.1f} h ago."),
         *(
-            f"Waits for your next heartbeat, {percept.kind}: {clip(percept.content, _ARRIVED_LENGTH)}"
+            f"Waits for your next heartbeat, {percept.kind}: {clip(percept.content, _MAX_PERCEPT_LENGTH)}"
             for percept in arrived
         ),
         *_boundary_lines(situation, arrived),
@@ -51,7 +51,7 @@ def observe(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def _boundary_lines(situation: Situation, arrived: Sequence[Percept]) -> Iterator[str]:
-    """Describe the boundaries that new percepts match, in the words of the prompt."""
+    """Yield a line of text for each boundary that a new percept matches, worded as in the prompt."""
     views = [
         PerceptView(id=str(percept.id), kind=percept.kind, content=percept.content, at=percept.at)
         for percept in arrived

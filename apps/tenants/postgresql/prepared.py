@@ -1,8 +1,8 @@
-"""Statements that stay prepared in a connection, sent and read by the driver's own compiled parts.
+"""Prepared statements of a connection, executed without psycopg's cursors.
 
-The driver's cursors are made for everything a database can do: at each statement they go by a generator, a lock, a
-table of columns and two counts. What a heartbeat runs is one statement with values and its rows; past the cursors it
-takes a third of the time. Values are written and read exactly as the cursors do, by the same `Transformer`.
+A cursor supports every feature of the database: for each statement it uses a generator, a lock, a description of
+columns and two counters. A heartbeat only needs to execute a statement with values and fetch its rows; without a cursor
+this takes a third of the time. Values are adapted exactly as by a cursor, with the same `Transformer`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ type _Key = tuple[str, tuple[int, ...]]
 
 
 class ResultColumn(NamedTuple):
-    """A column of a result, as far as our readers need it."""
+    """The name of a result column, the only part of `cursor.description` that Arbor reads."""
 
     name: str
 
 
 class Statements:
-    """Runs statements with `$1` in them on one connection, and holds the result of the last one.
+    """Execute statements with `$1` placeholders on one connection, and store the last result.
 
-    A statement is prepared from its `prepared_after`-th use on, the `most` used last stay so. The driver must prepare
-    nothing itself in this connection: after a rollback it drops all that is prepared, ours as well.
+    A statement is prepared after `prepared_after` uses; the least recently used is closed when there are more than `most`.
+    Psycopg must not prepare statements in this connection: after a rollback it deallocates all, including these.
     """
 
     def __init__(self, connection: Any, *, prepared_after: int, most: int) -> None:
@@ -39,25 +39,25 @@ class Statements:
         self._most = most
         self._names: OrderedDict[_Key, bytes] = OrderedDict()
         self._uses: OrderedDict[_Key, int] = OrderedDict()
-        self._last = 0
+        self._last_number = 0
         self._result: Any = None
 
     def execute(self, sql: str, values: Sequence[Any], *, binary: bool = False) -> None:
-        """Run a statement. Raises the driver's errors, OperationalError if the connection is lost."""
+        """Execute a statement. Raises psycopg's errors, OperationalError if the connection is lost."""
         transformer = self._transformer
-        written = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values)) if values else []
+        parameters = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values)) if values else []
         types, formats = (transformer.types, transformer.formats) if values else ((), [])
         key = (sql, types)
         name = self._names.get(key)
         if name is None:
-            name = self._prepared(key)
+            name = self._prepare_if_frequent(key)
         else:
             self._names.move_to_end(key)
-        read_as = Format.BINARY if binary else Format.TEXT
+        result_format = Format.BINARY if binary else Format.TEXT
         if name:
-            result = self._pgconn.exec_prepared(name, written, formats, read_as)
+            result = self._pgconn.exec_prepared(name, parameters, formats, result_format)
         else:
-            result = self._pgconn.exec_params(sql.encode(), written, types, formats, read_as)
+            result = self._pgconn.exec_params(sql.encode(), parameters, types, formats, result_format)
         try:
             self._check(result)
         except Error:
@@ -81,15 +81,15 @@ class Statements:
     @property
     def description(self) -> Sequence[ResultColumn]:
         """The columns of the last statement."""
-        return [ResultColumn(self._result.fname(place).decode()) for place in range(self._result.nfields)]
+        return [ResultColumn(self._result.fname(index).decode()) for index in range(self._result.nfields)]
 
     @property
     def rowcount(self) -> int:
-        """How many rows the last statement changed or returned."""
+        """The number of rows that the last statement changed or returned."""
         return self._result.command_tuples or 0
 
-    def _prepared(self, key: _Key) -> bytes:
-        """Count a use; return the name under which the statement is prepared by now, or none."""
+    def _prepare_if_frequent(self, key: _Key) -> bytes:
+        """Count a use; prepare the statement if it was used often enough, and return its name, else an empty name."""
         uses = self._uses.pop(key, 0) + 1
         if uses <= self._prepared_after:
             self._uses[key] = uses
@@ -98,18 +98,18 @@ class Statements:
             return b""
         if len(self._names) >= self._most:
             self._check(self._pgconn.close_prepared(self._names.popitem(last=False)[1]))
-        self._last += 1
-        name = b"arbor_%d" % self._last
+        self._last_number += 1
+        name = b"arbor_%d" % self._last_number
         sql, types = key
         self._check(self._pgconn.prepare(name, sql.encode(), types))
         self._names[key] = name
         return name
 
     def _forget(self, key: _Key) -> None:
-        """Drop a statement that failed: where a table was altered, it would fail at every use, and prepared anew not."""
+        """Close a statement that failed: after a change of its table, only a newly prepared one succeeds."""
         name = self._names.pop(key, None)
         if name is not None and self._pgconn.status != ConnStatus.BAD:
-            # Also in a transaction that is broken. Nothing hangs on it: what failed is the fault to tell of.
+            # Works in an aborted transaction too. The result is ignored, because the caller raises the original error.
             self._pgconn.close_prepared(name)
 
     def _check(self, result: Any) -> None:

@@ -1,4 +1,4 @@
-"""Steps on the backlog: goals of rules, plans, intents, and the reply's changes."""
+"""Steps that change the backlog: goals of rules, plans, intents, and the changes of the reply."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from arbor.ids import read_id
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
 
-#: The `PerceptKind` of events.
+#: The `PerceptKind` of events from the environment.
 _ENVIRONMENT = "environment"
-#: Verdicts that leave an intent pending, without counting an attempt.
-_PUT_OFF = (
+#: Verdicts that leave an intent pending and count no attempt.
+_POSTPONING = (
     DecisionVerdict.TOO_LITTLE_ENERGY,
     DecisionVerdict.TOO_MANY,
     DecisionVerdict.TOO_SOON,
@@ -34,56 +34,56 @@ _PUT_OFF = (
 
 
 def inject_goals(heartbeat: Beat) -> Steps[Beat]:
-    """Add the goals that rules create, and close the survival goal when recovered (seed 003, 10.1: orient)."""
+    """Add the goals that rules create, and close the survival goal once its cause is over (seed 003, 10.1: orient)."""
     if heartbeat.opening is None:
         # A custom graph may run this step after the first leg.
         return NodeResult(state=heartbeat)
     situation, opening = heartbeat.situation, heartbeat.opening
     circumstances = _circumstances(heartbeat, opening.circumstances)
-    found = injected_goals(circumstances)
-    over = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
-    over = over if has_recovered(circumstances) else []
-    if not (found or over):
+    to_inject = injected_goals(circumstances)
+    ended = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
+    ended = ended if has_recovered(circumstances) else []
+    if not (to_inject or ended):
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
     changes = Changes(heartbeat, backlog)
-    made: list[GoalView] = []
-    left_out: list[str] = []
-    for goal in over:
+    added: list[GoalView] = []
+    refused: list[str] = []
+    for goal in ended:
         try:
             changes.conclude(goal.id, "there is enough again")
         except ArborError as error:
-            left_out.append(f"{goal.title}: not closed, for {error}")
-    for injected in found:
+            refused.append(f"{goal.title}: not closed, for {error}")
+    for injected in to_inject:
         try:
-            made.append(_view(changes.inject(injected), opening.scale))
+            added.append(_view(changes.inject(injected), opening.scale))
         except ArborError as error:
-            left_out.append(f"{injected.title}: not taken up, for {error}")
+            refused.append(f"{injected.title}: not taken up, for {error}")
     result = changes.result()
-    open_goals = [goal for goal in situation.goals if goal not in over]
-    # Most important first, as in the situation.
-    goals = sorted([*open_goals, *made], key=lambda goal: (-goal.priority, goal.id))
-    return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *left_out))
+    open_goals = [goal for goal in situation.goals if goal not in ended]
+    # Sorted by descending priority, as in the situation.
+    goals = sorted([*open_goals, *added], key=lambda goal: (-goal.priority, goal.id))
+    return replace(result, state=result.state.with_view(goals=goals), changed=(*result.changed, *refused))
 
 
 def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
     """Store the reply's decompositions as plans, and lock the intents that its actions execute."""
-    wanted = [
+    intent_ids = [
         intent_id
         for decision in heartbeat.decisions
         if decision.runs and (intent_id := read_id(decision.intent_id))
     ]
     decompositions = heartbeat.said.decompositions
-    # Reset from the previous round trip.
+    # Discards the intents counted in the previous round trip.
     heartbeat = replace(heartbeat, counted=[])
-    if not (wanted or decompositions):
+    if not (intent_ids or decompositions):
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    if wanted:
+    if intent_ids:
         backlog.lock_intents(
-            wanted, again=[found for intent_id in heartbeat.served if (found := read_id(intent_id))]
+            intent_ids, again=[found for intent_id in heartbeat.served if (found := read_id(intent_id))]
         )
-        counted = [key for key in dict.fromkeys(map(str, wanted)) if key not in heartbeat.served]
+        counted = [key for key in dict.fromkeys(map(str, intent_ids)) if key not in heartbeat.served]
         heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
     changes = Changes(heartbeat, backlog)
     paths = paths_of("decompositions", decompositions, heartbeat.untaken)
@@ -93,10 +93,10 @@ def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
 
 
 def goals(heartbeat: Beat) -> Steps[Beat]:
-    """Apply the reply's goal updates and new goals, outcomes of intents, and actions for goals."""
+    """Apply the reply's goal updates and new goals, the outcomes of intents, and the work of other actions on goals."""
     reply, results = heartbeat.said, heartbeat.present.results
-    decisions = [deed.decision for deed in heartbeat.deeds]
-    tried, put_off = _tried(results, decisions), _put_off(results, decisions)
+    decisions = [record.decision for record in heartbeat.deeds]
+    tried, put_off = _tried(results, decisions), _blocked(results, decisions)
     for_goals = [result for result in results if not result.intent_id and is_work(result)]
     if not (tried or put_off or for_goals or reply.goal_updates or reply.new_goals):
         return NodeResult(state=heartbeat)
@@ -119,14 +119,14 @@ def goals(heartbeat: Beat) -> Steps[Beat]:
 
 
 def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
-    """Return the results of attempted intents: successes first, for a failed step may end its plan."""
-    put_off = {decision.index for decision in decisions if decision.verdict in _PUT_OFF}
-    put_off |= {result.index for result in _put_off(results, decisions)}
+    """Return the results of attempted intents: successes first, because a failed step may end its plan."""
+    put_off = {decision.index for decision in decisions if decision.verdict in _POSTPONING}
+    put_off |= {result.index for result in _blocked(results, decisions)}
     tried = [result for result in results if result.intent_id and result.index not in put_off]
     return sorted(tried, key=lambda result: result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED))
 
 
-def _put_off(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
+def _blocked(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
     """Return the results of intents whose running action was blocked."""
     ran = {decision.index for decision in decisions if decision.runs}
     return [
@@ -138,7 +138,7 @@ def _put_off(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> 
 
 def _view(goal: GoalRow, scale: Scale) -> GoalView:
     source = GoalSource(goal.source)
-    found = weigh(
+    priority = weigh(
         scale,
         source,
         fraction=goal.fraction,
@@ -153,7 +153,7 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
         state=GoalState(goal.state),
         layer=GoalLayer(goal.layer),
         source=source,
-        priority=round(found, 4),
+        priority=round(priority, 4),
         rule=goal.rule,
     )
 

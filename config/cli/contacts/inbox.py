@@ -64,5 +64,5 @@ def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:
         name = percept.agent.name
     return Output(
         {"message": found, "percept": percept.id, "agent": name},
-        people=f"[bold]{escape(name)}[/bold] hears it at its next heartbeat.",
+        people=f"[bold]{escape(name)}[/bold] receives the answer at its next heartbeat.",
     )

@@ -57,7 +57,7 @@ def retry(message_id: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = retry_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = facts(message, MESSAGE)
-    return Output(line, people="It is tried again at once.")
+    return Output(line, people="Delivery is retried at once.")
 
 
 def cancel(message_id: str, tenant_slug: str | None) -> Output:
@@ -65,4 +65,4 @@ def cancel(message_id: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = cancel_message(message_id=find_in_tenant(OutboxMessage, message_id), actor=actor())
         line = facts(message, MESSAGE)
-    return Output(line, people="It is withdrawn.")
+    return Output(line, people="The message is withdrawn.")

@@ -100,7 +100,7 @@ def test_an_answer_quotes_the_message_and_reaches_its_agent(
 ) -> None:
     with captured():
         page = act(operator, message, "answer", text="Wait for the thaw.")
-    assert "hears it at its next heartbeat" in page.content.decode()
+    assert "receives the answer at its next heartbeat" in page.content.decode()
     with tenant_transaction(world.tenant.id):
         percept = Percept.objects.get(detail__message=str(message.id))
     assert percept.kind == PerceptKind.USER_MESSAGE

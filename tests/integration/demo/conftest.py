@@ -1,4 +1,4 @@
-"""The demo is called as the shell calls it."""
+"""Fixtures for tests that run demo commands as a shell runs them."""
 
 from __future__ import annotations
 

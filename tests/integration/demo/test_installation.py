@@ -1,4 +1,4 @@
-"""The demo of a new installation: made once, whole, and never against somebody's will."""
+"""The demo of a new installation: created once, completed after an interruption, absent from installations in use."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ def agents_of(slug: str) -> list[Agent]:
         return list(Agent.objects.select_related("schedule").order_by("name"))
 
 
-def read_turns(agent: Agent) -> int:
+def count_turns(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return Memory.objects.filter(agent_id=agent.id, source=f"ingest:{CONVERSATION.name}").count()
 
 
-def test_two_tenants_get_three_agents_each_that_have_read_and_are_about_to_beat(operator: str) -> None:
+def test_two_tenants_get_three_active_agents_with_memories(operator: str) -> None:
     assert make_demo(operator=operator) == 6
     assert set(all_slugs()) == {"harbour", "orchard"}
-    everyone = [agent for demo in TENANTS for agent in agents_of(demo.slug)]
-    assert len({agent.template_name for agent in everyone}) == 6
-    for agent in everyone:
+    agents = [agent for demo in TENANTS for agent in agents_of(demo.slug)]
+    assert len({agent.template_name for agent in agents}) == 6
+    for agent in agents:
         assert agent.status == AgentStatus.ACTIVE
-        assert read_turns(agent) == TURNS
+        assert count_turns(agent) == TURNS
         assert 20 <= agent.schedule.interval_s <= 40
-    waits = sorted(agent.schedule.next_due_at for agent in everyone)
-    assert waits[0] <= timezone.now()
-    assert timedelta(seconds=20) < waits[-1] - waits[0] < timedelta(seconds=40)
+    due_times = sorted(agent.schedule.next_due_at for agent in agents)
+    assert due_times[0] <= timezone.now()
+    assert timedelta(seconds=20) < due_times[-1] - due_times[0] < timedelta(seconds=40)
 
 
-def test_the_operator_owns_what_the_demo_made(operator: str) -> None:
+def test_the_operator_owns_the_tenants_of_the_demo(operator: str) -> None:
     user = UserFactory.create(username="somebody")
     make_demo(operator="somebody")
     assert {access.slug: access.role for access in tenants_of(user)} == {
@@ -63,21 +63,19 @@ def test_the_operator_owns_what_the_demo_made(operator: str) -> None:
     }
 
 
-def test_it_is_made_once(operator: str) -> None:
+def test_the_demo_is_created_once(operator: str) -> None:
     make_demo(operator=operator)
     before = [agent.id for demo in TENANTS for agent in agents_of(demo.slug)]
     assert make_demo(operator=operator) == 0
     assert [agent.id for demo in TENANTS for agent in agents_of(demo.slug)] == before
 
 
-def test_what_was_broken_off_waits_while_its_tenant_is_suspended(
-    operator: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(**_: object) -> None:
+def test_an_interrupted_demo_skips_a_suspended_tenant(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(**_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(installation, "ingest", broken)
+        patch.setattr(installation, "ingest", interrupt)
         with pytest.raises(KeyboardInterrupt):
             make_demo(operator=operator)
     suspend_tenant(slug="harbour", actor="test")
@@ -87,13 +85,13 @@ def test_what_was_broken_off_waits_while_its_tenant_is_suspended(
     assert make_demo(operator=operator) == 3
 
 
-def test_an_installation_with_a_tenant_of_its_own_is_left_alone(operator: str) -> None:
+def test_an_installation_with_tenants_gets_no_demo(operator: str) -> None:
     create_tenant(slug="acme", name="Acme")
     assert make_demo(operator=operator) == 0
     assert all_slugs() == ["acme"]
 
 
-def test_what_was_destroyed_does_not_come_back(operator: str) -> None:
+def test_a_destroyed_agent_is_not_created_again(operator: str) -> None:
     make_demo(operator=operator)
     tenant = tenant_by_slug("harbour")
     with tenant_transaction(tenant.id):
@@ -103,28 +101,28 @@ def test_what_was_destroyed_does_not_come_back(operator: str) -> None:
     assert [agent.name for agent in agents_of("harbour")] == ["Mira", "Tam"]
 
 
-def test_a_making_that_was_broken_off_is_finished(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_demo_is_completed(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = 0
 
-    def break_off(**arguments: object) -> None:
+    def interrupt_second(**arguments: object) -> None:
         nonlocal calls
         calls += 1
         if calls == 2:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(installation, "ingest", break_off)
+        patch.setattr(installation, "ingest", interrupt_second)
         with pytest.raises(KeyboardInterrupt):
             make_demo(operator=operator)
     assert [agent.status for agent in agents_of("harbour")] == [AgentStatus.ACTIVE, AgentStatus.CREATED]
     assert make_demo(operator=operator) == 5
-    everyone = [agent for demo in TENANTS for agent in agents_of(demo.slug)]
-    assert len(everyone) == 6
-    assert {agent.status for agent in everyone} == {AgentStatus.ACTIVE}
-    assert read_turns(agents_of("harbour")[1]) == TURNS
+    agents = [agent for demo in TENANTS for agent in agents_of(demo.slug)]
+    assert len(agents) == 6
+    assert {agent.status for agent in agents} == {AgentStatus.ACTIVE}
+    assert count_turns(agents_of("harbour")[1]) == TURNS
 
 
-def test_where_heartbeats_are_paid_for_they_are_seldom(
+def test_heartbeats_with_a_paid_model_have_a_longer_interval(
     operator: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(installation, "default_model", lambda: "openai/gpt-6-luna")
@@ -134,7 +132,7 @@ def test_where_heartbeats_are_paid_for_they_are_seldom(
     assert intervals == {INTERVAL_WITH_MODEL.total_seconds()}
 
 
-def test_the_bundled_conversation_can_be_read_whole(operator: str) -> None:
+def test_the_bundled_conversation_is_ingested_completely(operator: str) -> None:
     assert TURNS >= 60
     make_demo(operator=operator)
     with tenant_transaction(tenant_by_slug("harbour").id):

@@ -34,7 +34,7 @@ from tests.integration.heartbeats.beater import Script, action_of, memory_of, re
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.together import Together, counted
-from tests.unit.heartbeat.beats import beat_of
+from tests.unit.heartbeat.beats import heartbeat_of
 from tests.unit.heartbeat.builders import goal
 
 REMOTE = EmbeddingModel(name="tei/remote", dimension=64)
@@ -115,7 +115,7 @@ def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
 
 
 def acting(model: EmbeddingModel | None) -> Beat:
-    return beat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
+    return heartbeat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
 
 
 def test_what_is_searched_for_is_asked_and_what_is_stored_waits_for_the_backlog(
@@ -138,7 +138,7 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
 
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _Remote) -> None:
     def focused(title: str) -> Beat:
-        beat = beat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
+        beat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
         return vectors_of(tenant, orientation.focus(beat))
 
     focus = focused("Where is the ferry?").focus
@@ -150,7 +150,7 @@ def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _
     assert focus is not None
     assert (focus.text != "", focus.vector) == (True, None)
     query = DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})
-    beat = beat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
+    beat = heartbeat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
     assert vectors_of(tenant, decisions.embed(beat)).vectors == {}
 
 

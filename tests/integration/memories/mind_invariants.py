@@ -1,4 +1,4 @@
-"""Conditions that are true of every mind after each act of a service, within its transaction too."""
+"""Invariants of a mind, true after each call of a service, even before its transaction commits."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ QUERY = "Who pays for the rusty anchor of the ship?"
 type Memories = Mapping[UUID, Memory]
 
 
-def assert_mind_is_sound(agent: Agent, *, neighbors_are_active: bool = True) -> None:
-    """Check the rows of a mind against each other, and the recall of the cached mind against the scan."""
+def assert_mind_is_consistent(agent: Agent, *, neighbors_are_active: bool = True) -> None:
+    """Check that the rows of a mind are consistent, and that recall by cache and by scan agree."""
     with tenant_transaction(agent.tenant_id):
         memories = {memory.id: memory for memory in Memory.objects.filter(agent_id=agent.id)}
         active = {memory_id for memory_id, memory in memories.items() if memory.status == MemoryStatus.ACTIVE}
@@ -36,7 +36,7 @@ def assert_mind_is_sound(agent: Agent, *, neighbors_are_active: bool = True) -> 
             assert 0 <= memory.trust <= 1
         assert term_counts(agent) == true_counts(agent)
         _assert_recall_is_exact(agent, memories)
-        _assert_graph_is_whole(agent, memories)
+        _assert_edges_have_both_ends(agent, memories)
         _assert_archived_have_no_flags(agent, active)
         if neighbors_are_active:
             _assert_neighbors_are_active(agent, active)
@@ -44,7 +44,7 @@ def assert_mind_is_sound(agent: Agent, *, neighbors_are_active: bool = True) -> 
 
 
 def tables_with(cleaner: psycopg.Connection[Any], tenant_id: UUID, text: str) -> set[str]:
-    """Return the tables of which a row of this tenant contains the text in a column that is not packed."""
+    """Return the tables with a row of this tenant that contains the text, except in packed columns."""
     tables = cleaner.execute(
         "SELECT table_name FROM information_schema.columns"
         " WHERE table_schema = 'public' AND column_name = 'tenant_id' AND table_name <> 'tenants_tenant'"
@@ -76,7 +76,7 @@ def _assert_recall_is_exact(agent: Agent, memories: Memories) -> None:
             assert len(memory.embedding) == model.dimension
 
 
-def _assert_graph_is_whole(agent: Agent, memories: Memories) -> None:
+def _assert_edges_have_both_ends(agent: Agent, memories: Memories) -> None:
     concepts = set(Concept.objects.filter(agent_id=agent.id).values_list("id", flat=True))
     nodes = {GraphNodeKind.MEMORY: memories.keys(), GraphNodeKind.CONCEPT: concepts}
     for edge in Edge.objects.filter(agent_id=agent.id):
@@ -87,7 +87,7 @@ def _assert_graph_is_whole(agent: Agent, memories: Memories) -> None:
 
 
 def _assert_archived_have_no_flags(agent: Agent, active: set[UUID]) -> None:
-    """Check that what is archived waits for no job, other than for its neighborhood to be emptied."""
+    """Check that archived memories have no maintenance flag, except the one to empty their neighborhood."""
     for row in Upkeep.objects.filter(agent_id=agent.id).exclude(memory_id__in=active):
         assert not any((row.unclustered, row.unextracted, row.unweighed))
 

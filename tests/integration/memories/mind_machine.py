@@ -36,7 +36,7 @@ from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.factories.agents import AgentFactory
 from tests.integration.memories.conftest import a_memory
-from tests.integration.memories.mind_invariants import assert_mind_is_sound, tables_with
+from tests.integration.memories.mind_invariants import assert_mind_is_consistent, tables_with
 from tests.integration.memories.moves import LONG, SHORT, move
 
 ADA = "user:ada"
@@ -245,7 +245,7 @@ class MindMachine(RuleBasedStateMachine):
         with suppress(ZeroDivisionError), tenant_transaction(self.tenant.id):
             store(agent_id=self.agent.id, memories=[a_memory(content, session="lost")], vectors=None)
             archive(memory_ids=self._chosen(chosen), reason="told to", actor=ADA)
-            assert_mind_is_sound(self.agent)
+            assert_mind_is_consistent(self.agent)
             raise ZeroDivisionError
 
     # --- What must be true after each step -------------------------------------------------------------------
@@ -261,7 +261,7 @@ class MindMachine(RuleBasedStateMachine):
     @invariant()
     def mind_is_sound(self) -> None:
         if hasattr(self, "agent"):
-            assert_mind_is_sound(self.agent)
+            assert_mind_is_consistent(self.agent)
 
     @invariant()
     def purged_texts_are_nowhere(self) -> None:

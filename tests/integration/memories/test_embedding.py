@@ -1,4 +1,4 @@
-"""Texts to vectors: asked for once, cached by tenant, never inside a transaction."""
+"""Embedding of texts: one request for each text, a cache by tenant, no request inside a transaction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def age_cache(tenant: Tenant, **age: int) -> None:
         EmbeddingCacheEntry.objects.update(used_at=F("used_at") - timedelta(**age))
 
 
-def cached(tenant: Tenant) -> int:
+def count_cached(tenant: Tenant) -> int:
     with tenant_transaction(tenant.id):
         return EmbeddingCacheEntry.objects.count()
 
@@ -45,12 +45,12 @@ def test_each_text_gets_its_vector_in_order(tenant: Tenant) -> None:
     assert not np.allclose(vectors[0], vectors[1])
 
 
-def test_no_texts_are_no_vectors(tenant: Tenant, statements: list[str]) -> None:
+def test_an_empty_list_gives_no_vectors(tenant: Tenant, statements: list[str]) -> None:
     assert embed_texts(tenant_id=tenant.id, texts=[]).shape == (0, 256)
     assert statements == []
 
 
-def test_nobody_waits_for_an_embedder_inside_a_transaction(tenant: Tenant, remote: RemoteEmbedder) -> None:
+def test_a_remote_embedder_is_refused_inside_a_transaction(tenant: Tenant, remote: RemoteEmbedder) -> None:
     with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="before the transaction opens"):
         embed_texts(tenant_id=tenant.id, texts=TEXTS)
 
@@ -77,7 +77,7 @@ def test_a_remote_embedder_is_asked_once_for_a_text(
     np.testing.assert_array_equal(first, again)
 
 
-def test_another_process_finds_the_vectors_in_the_tenants_cache(
+def test_the_cache_of_a_tenant_is_shared_between_processes(
     tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = embed_texts(tenant_id=tenant.id, texts=TEXTS)
@@ -88,7 +88,7 @@ def test_another_process_finds_the_vectors_in_the_tenants_cache(
 
 
 @pytest.mark.parametrize("process", ["the same", "another"])
-def test_a_hit_tells_nothing_about_another_tenants_texts(
+def test_tenants_do_not_share_cached_vectors(
     process: str,
     tenant: Tenant,
     other_tenant: Tenant,
@@ -100,10 +100,10 @@ def test_a_hit_tells_nothing_about_another_tenants_texts(
         forget_vectors(monkeypatch)
     embed_texts(tenant_id=other_tenant.id, texts=["A secret."])
     assert remote.asked == ["A secret.", "A secret."]
-    assert (cached(tenant), cached(other_tenant)) == (1, 1)
+    assert (count_cached(tenant), count_cached(other_tenant)) == (1, 1)
 
 
-def test_another_model_has_vectors_of_its_own(
+def test_vectors_are_cached_by_model(
     tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embed_texts(tenant_id=tenant.id, texts=["The tide turns."])
@@ -111,7 +111,7 @@ def test_another_model_has_vectors_of_its_own(
     remote.model = "remote/newer"
     embed_texts(tenant_id=tenant.id, texts=["The tide turns."])
     assert len(remote.asked) == 2
-    assert cached(tenant) == 2
+    assert count_cached(tenant) == 2
 
 
 def test_workers_with_the_same_texts_do_not_deadlock(
@@ -120,16 +120,16 @@ def test_workers_with_the_same_texts_do_not_deadlock(
     texts = [f"Buoy {number} is green." for number in range(60)]
 
     def work(worker: int) -> None:
-        mine = texts if worker % 2 else texts[::-1]
-        for start in range(0, len(mine), 20):
+        own_texts = texts if worker % 2 else texts[::-1]
+        for start in range(0, len(own_texts), 20):
             forget_vectors(monkeypatch)
-            embed_texts(tenant_id=tenant.id, texts=mine[start : start + 20])
+            embed_texts(tenant_id=tenant.id, texts=own_texts[start : start + 20])
 
     at_once(work, writers=6)
-    assert cached(tenant) == len(texts)
+    assert count_cached(tenant) == len(texts)
     age_cache(tenant, days=2)
     at_once(work, writers=6)
-    assert cached(tenant) == len(texts)
+    assert count_cached(tenant) == len(texts)
 
 
 def test_a_truncated_text_is_logged_once(
@@ -143,7 +143,7 @@ def test_a_truncated_text_is_logged_once(
     assert event.detail == {"bytes_by_content_hash": {content_hash("long " * 5_000).hex(): 25_000}}
 
 
-def test_what_nobody_used_for_a_month_is_trimmed(
+def test_vectors_unused_for_a_month_are_trimmed(
     tenant: Tenant, other_tenant: Tenant, remote: RemoteEmbedder
 ) -> None:
     embed_texts(tenant_id=tenant.id, texts=["Long ago."])
@@ -151,31 +151,31 @@ def test_what_nobody_used_for_a_month_is_trimmed(
     embed_texts(tenant_id=tenant.id, texts=["Today."])
     embed_texts(tenant_id=other_tenant.id, texts=["Elsewhere."])
     assert trim_embedding_cache().done == 1
-    assert (cached(tenant), cached(other_tenant)) == (1, 1)
+    assert (count_cached(tenant), count_cached(other_tenant)) == (1, 1)
     assert trim_embedding_cache().done == 0
 
 
-def test_one_tenants_fault_does_not_stop_trimming_the_others(
+def test_an_error_in_one_tenant_does_not_stop_trimming(
     tenant: Tenant, other_tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for owner in (tenant, other_tenant):
         embed_texts(tenant_id=owner.id, texts=["Long ago."])
         age_cache(owner, days=31)
 
-    def faulty(statement: str, **values: Any) -> int:
+    def fail_for_tenant(statement: str, **values: Any) -> int:
         if current_tenant() == tenant.id:
             raise OperationalError("on purpose")
         return change(statement, **values)
 
-    monkeypatch.setattr(embedding, "change", faulty)
+    monkeypatch.setattr(embedding, "change", fail_for_tenant)
     trimmed = trim_embedding_cache()
     assert (trimmed.done, trimmed.failed) == (1, 1)
-    assert (cached(tenant), cached(other_tenant)) == (1, 0)
+    assert (count_cached(tenant), count_cached(other_tenant)) == (1, 0)
     monkeypatch.setattr(embedding, "CACHE_TRIM_TAKES", timedelta(0))
-    assert trim_embedding_cache().steps == 0, "its time is bounded"
+    assert trim_embedding_cache().steps == 0, "trimming stops at its time limit"
 
 
-def test_what_is_used_again_is_not_trimmed(
+def test_recently_used_vectors_are_not_trimmed(
     tenant: Tenant, remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, statements: list[str]
 ) -> None:
     embed_texts(tenant_id=tenant.id, texts=["Every day."])
@@ -191,11 +191,11 @@ def test_what_is_used_again_is_not_trimmed(
     assert not [statement for statement in statements if statement.startswith(("UPDATE", "INSERT"))]
 
 
-def test_an_embedder_that_fails_says_so_and_leaves_nothing(tenant: Tenant, remote: RemoteEmbedder) -> None:
+def test_a_failed_request_is_reported_and_caches_nothing(tenant: Tenant, remote: RemoteEmbedder) -> None:
     remote.away = True
     with pytest.raises(EmbeddingFailed, match="does not answer"):
         embed_texts(tenant_id=tenant.id, texts=TEXTS)
-    assert cached(tenant) == 0
+    assert count_cached(tenant) == 0
     remote.away = False
     np.testing.assert_allclose(
         embed_texts(tenant_id=tenant.id, texts=TEXTS), HashEmbedder().embed(TEXTS), atol=1e-6

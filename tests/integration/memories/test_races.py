@@ -23,7 +23,7 @@ from arbor.memory.recall_request import RecallRequest
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.values import MemoryStatus
 from tests.integration.memories.conftest import a_memory, access_counts
-from tests.integration.memories.mind_invariants import assert_mind_is_sound
+from tests.integration.memories.mind_invariants import assert_mind_is_consistent
 from tests.integration.memories.moves import LONG, SHORT, mind_of, move
 from tests.support.races import race, refused_or
 
@@ -115,7 +115,7 @@ def run_both_orders(
         ]
         results = race(*operations) if start % 2 else race(*reversed(operations))[::-1]
         # A neighborhood that was computed meanwhile lists what was archived until it is computed again; recall ignores it.
-        assert_mind_is_sound(agent, neighbors_are_active="consolidate" not in (first, second))
+        assert_mind_is_consistent(agent, neighbors_are_active="consolidate" not in (first, second))
         outcomes.append((racers, *results))
         _forget(racers)
     return outcomes
@@ -158,7 +158,7 @@ def test_memories_are_stored_while_the_mind_is_maintained(mind: Agent, work: str
     for operations in ("remember_more", work), (work, "remember_more"):
         racers = Racers(mind)
         race(*(getattr(racers, name) for name in operations))
-        assert_mind_is_sound(mind)
+        assert_mind_is_consistent(mind)
     with tenant_transaction(mind.tenant_id):
         assert Memory.objects.filter(agent_id=mind.id, content__startswith="Buoy").count() == 5
     # Moved there and back.

@@ -1,4 +1,4 @@
-"""Builders of heartbeats, and of answers to the needs of their steps."""
+"""Builders of heartbeats, and fake answers to the needs of their steps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def moment_of(**changes: Any) -> Moment:
 
 
 def opening_of(**changes: Any) -> Opening:
-    """Return the facts of a first leg in which nothing is wrong."""
+    """Return the opening of a heartbeat without notices, mood or pending work."""
     values: dict[str, Any] = {
         "pulse": RecentActivity(),
         "level_before": Degradation.NORMAL,
@@ -65,8 +65,8 @@ def opening_of(**changes: Any) -> Opening:
     return Opening(**(values | changes))
 
 
-def beat_of(**changes: Any) -> Beat:
-    """Return a heartbeat that may do everything, and has done nothing."""
+def heartbeat_of(**changes: Any) -> Beat:
+    """Return a new heartbeat that may use every action."""
     values: dict[str, Any] = {
         "moment": moment_of(),
         "view": situation(),
@@ -84,12 +84,12 @@ def beat_of(**changes: Any) -> Beat:
 
 
 def decision_of(action: str, **params: Any) -> Decision:
-    """Return a decision that runs, with these parameters."""
+    """Return a decision to run an action with these parameters."""
     return Decision(index=0, action=action, params=params, verdict=DecisionVerdict.RUN)
 
 
 def refusal_of(action: str, verdict: DecisionVerdict, reason: str = "", **params: Any) -> Decision:
-    """Return a decision that does not run."""
+    """Return a decision not to run an action."""
     return Decision(index=0, action=action, params=params, verdict=verdict, reason=reason)
 
 
@@ -98,7 +98,7 @@ def result_of(action: str, *, index: int = 0, **changes: Any) -> ActionResult:
     return ActionResult(index=index, action=action, **(values | changes))
 
 
-def deed_of(
+def action_record_of(
     action: str,
     *,
     index: int = 0,
@@ -106,7 +106,7 @@ def deed_of(
     params: Any = None,
     **changes: Any,
 ) -> ActionRecord:
-    """Return an action that was decided about and has ended; `changes` are fields of its result."""
+    """Return the record of a finished action; `changes` are fields of its result."""
     result = result_of(action, index=index, **changes)
     decision = Decision(
         index=index,
@@ -167,14 +167,14 @@ def backlog_of(*goals: GoalRow, intents: Sequence[IntentRow] = ()) -> Backlog:
 
 
 def placed(need: Placing) -> PlacedMemories:
-    """Return ids of memories that are all new, by their places."""
+    """Answer a need for placing: each memory is new, and its id is derived from its position."""
     return PlacedMemories(ids=tuple(UUID(int=1000 + place) for place, _ in enumerate(need.memories)))
 
 
 class Answers:
-    """Answers needs by their kind, and records them in order.
+    """Answer the needs of steps by their type, and record the needs in order.
 
-    An answer is a value, an exception that is raised in the step, or a function of the need.
+    An answer is a value, an exception to raise in the step, or a function of the need.
     """
 
     def __init__(self, answers: Mapping[type, Any] | None = None) -> None:
@@ -183,11 +183,11 @@ class Answers:
 
     @property
     def kinds(self) -> list[type]:
-        """Return the kinds of the needs, in order."""
+        """Return the types of the recorded needs, in order."""
         return [type(need) for need in self.asked]
 
     def run(self, work: Any) -> NodeResult[Beat]:
-        """Run a step to its end."""
+        """Run a step to its end and return its result."""
         if isinstance(work, NodeResult):
             return work
         try:
@@ -203,5 +203,5 @@ class Answers:
 
 
 def ran(work: Any, answers: Mapping[type, Any] | None = None) -> NodeResult[Beat]:
-    """Run a step; answers vectors, new memories, and the needs given by kind."""
+    """Run a step with the default answers and these, by type of need; return its result."""
     return Answers(answers).run(work)

@@ -37,7 +37,15 @@ from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.pipeline.engine import Checkpoint
 from arbor.selves.boundaries import BoundaryResponse
-from tests.unit.heartbeat.beats import CALL, HOUR, beat_of, decision_of, deed_of, moment_of, opening_of
+from tests.unit.heartbeat.beats import (
+    CALL,
+    HOUR,
+    action_record_of,
+    decision_of,
+    heartbeat_of,
+    moment_of,
+    opening_of,
+)
 from tests.unit.heartbeat.builders import NOW, full_situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=256)
@@ -104,7 +112,7 @@ FULL: dict[str, Any] = {
     "nops": 2,
     "work": [Inquiry(place=0, question="q", queries=["a"], depth="deep", step="answer", call_id=CALL)],
     "present": TurnRecord(
-        deeds=[deed_of("recall", verdict=DecisionVerdict.TOO_SOON, cost=1)],
+        deeds=[action_record_of("recall", verdict=DecisionVerdict.TOO_SOON, cost=1)],
         goal_changes=[GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")],
         dropped=[Dropped(path="a", value="b", reason="c")],
         repairs=["d"],
@@ -136,13 +144,13 @@ def stored_and_read(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint
 def test_every_field_of_a_beat_is_stored_or_set_anew() -> None:
     identity = {"tenant_id", "agent_id", "heartbeat_id"}
     assert {field.name for field in fields(Beat)} == set(FULL) | APART | identity
-    defaults = beat_of()
+    defaults = heartbeat_of()
     unset = [name for name, value in FULL.items() if value == getattr(defaults, name)]
     assert unset == []
 
 
 def test_a_beat_comes_back_as_it_was() -> None:
-    heartbeat = beat_of(view=full_situation(), **FULL)
+    heartbeat = heartbeat_of(view=full_situation(), **FULL)
     read = stored_and_read(heartbeat)
     assert (read.cursor, read.visits, read.waiting, read.steps) == ("think", {"think": 1}, True, 7)
     assert read.state == heartbeat
@@ -150,7 +158,7 @@ def test_a_beat_comes_back_as_it_was() -> None:
 
 
 def test_what_is_stored_elsewhere_is_left_out() -> None:
-    heartbeat = beat_of(
+    heartbeat = heartbeat_of(
         view=full_situation(),
         opening=opening_of(),
         focus=Focus(text="ferries", vector=[1.0]),
@@ -162,11 +170,11 @@ def test_what_is_stored_elsewhere_is_left_out() -> None:
     read = stored_and_read(heartbeat).state
     assert (read.opening, read.focus, read.prompt, read.character) == (None, None, None, "")
     # The effects of a leg are written with it, and must not be brought about again.
-    assert read.effects == beat_of().effects
+    assert read.effects == heartbeat_of().effects
 
 
 def test_a_field_at_its_default_takes_no_room() -> None:
-    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=beat_of())))
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat_of())))
     assert set(written["beat"]) == {
         "tenant_id",
         "agent_id",
@@ -188,7 +196,7 @@ def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingMod
         asked.append(found)
         return moment_of(embeds_here=False)
 
-    heartbeat = beat_of(embedding_model=model)
+    heartbeat = heartbeat_of(embedding_model=model)
     read = read_checkpoint(
         checkpoint_json(Checkpoint(cursor="think", state=heartbeat)),
         situation=heartbeat.situation,
@@ -199,14 +207,14 @@ def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingMod
 
 
 def test_a_stored_checkpoint_that_lacks_something_is_refused() -> None:
-    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=beat_of())))
+    written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat_of())))
     del written["cursor"]
     with pytest.raises(CheckpointInvalid, match="needs cursor"):
         read_checkpoint(orjson.dumps(written), situation=full_situation(), moment_of=lambda _: moment_of())
 
 
 def test_a_beat_is_a_value() -> None:
-    heartbeat = beat_of()
+    heartbeat = heartbeat_of()
     with pytest.raises(AttributeError):
         heartbeat.turn = 1  # type: ignore[misc]
     assert replace(heartbeat, turn=1) != heartbeat

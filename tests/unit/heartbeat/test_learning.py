@@ -1,4 +1,4 @@
-"""Sources of new memories."""
+"""Source and trust of new memories."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("text", "heard", "concluded", "kind"),
+    ("text", "messages", "concluded", "kind"),
     [
         ("The buoy broke loose.", ["The north buoy has broken loose!"], False, "user"),
         ("The buoy broke loose.", ["The north buoy has broken loose!"], True, "heartbeat"),
@@ -27,20 +27,20 @@ NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
         ("It is so.", ["It is so."], False, "heartbeat"),
     ],
 )
-def test_what_a_message_mostly_says_is_the_users_all_else_its_own(
-    text: str, heard: list[str], concluded: bool, kind: str
+def test_the_source_is_the_user_if_a_message_has_most_terms(
+    text: str, messages: list[str], concluded: bool, kind: str
 ) -> None:
-    percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=text, at=NOON) for text in heard]
+    percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=message, at=NOON) for message in messages]
     fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
-    found = learned(fact, situation=situation(percepts=percepts), concluded=concluded)
-    detail = read_detail(MemoryType.SEMANTIC, found.detail)
+    memory = learned(fact, situation=situation(percepts=percepts), concluded=concluded)
+    detail = read_detail(MemoryType.SEMANTIC, memory.detail)
     assert isinstance(detail, SemanticDetail)
     assert [source.kind for source in detail.sources] == [kind]
-    assert found.trust == pytest.approx(cap(detail.sources)) == pytest.approx(detail.trust)
-    assert found.trust < 1
+    assert memory.trust == pytest.approx(cap(detail.sources)) == pytest.approx(detail.trust)
+    assert memory.trust < 1
     assert detail.extra == {"focus": "sea"}
 
 
-def test_what_is_no_fact_is_trusted_likewise() -> None:
+def test_an_event_is_trusted_no_further_than_its_source() -> None:
     event = NewMemory(content="I rowed out.", occurred_at=NOON)
     assert learned(event, situation=situation()).trust == pytest.approx(0.83)

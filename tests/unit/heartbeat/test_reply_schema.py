@@ -1,4 +1,4 @@
-"""The JSON schema of replies: strict, complete, consistent with parser and actions."""
+"""The JSON schema of replies: strict, complete, and consistent with the parser and the actions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from arbor.heartbeat.reply import REPLY_KEYS
 from arbor.heartbeat.reply_schema import REPLY_SCHEMA, reply_schema
 from tests.unit.heartbeat.schema_check import KNOWN, fits
 
-WHOLE: dict[str, Any] = {
+COMPLETE_REPLY: dict[str, Any] = {
     "thinking": "hm",
     "actions": [
         {
@@ -78,7 +78,7 @@ WHOLE: dict[str, Any] = {
 
 
 def objects(schema: Any) -> Iterator[dict[str, Any]]:
-    """Yield every object schema within."""
+    """Yield the object schemas nested in a schema."""
     if isinstance(schema, dict):
         if schema.get("type") == "object":
             yield schema
@@ -89,42 +89,42 @@ def objects(schema: Any) -> Iterator[dict[str, Any]]:
             yield from objects(part)
 
 
-def words(schema: dict[str, Any]) -> set[str]:
-    """Return the words of JSON Schema that are used, property names excepted."""
-    found = set(schema)
+def keywords(schema: dict[str, Any]) -> set[str]:
+    """Return the JSON Schema keywords that a schema uses, without its property names."""
+    used = set(schema)
     for part in schema.get("properties", {}).values():
-        found |= words(part)
+        used |= keywords(part)
     for part in [*schema.get("anyOf", []), *([schema["items"]] if "items" in schema else [])]:
-        found |= words(part)
-    return found
+        used |= keywords(part)
+    return used
 
 
 def test_every_object_is_closed_and_requires_all_its_keys() -> None:
-    found = list(objects(REPLY_SCHEMA))
+    schemas = list(objects(REPLY_SCHEMA))
 
-    assert len(found) > 10
-    for schema_object in found:
+    assert len(schemas) > 10
+    for schema_object in schemas:
         assert schema_object["additionalProperties"] is False
         assert schema_object["required"] == list(schema_object["properties"])
 
 
-def test_only_words_are_used_that_strict_modes_and_grammars_take() -> None:
-    assert words(REPLY_SCHEMA) <= KNOWN
+def test_only_keywords_of_strict_modes_and_grammars_are_used() -> None:
+    assert keywords(REPLY_SCHEMA) <= KNOWN
 
 
-def test_the_reply_thinks_before_it_acts() -> None:
+def test_the_first_key_of_a_reply_is_thinking() -> None:
     assert next(iter(REPLY_SCHEMA["properties"])) == "thinking"
     assert set(REPLY_SCHEMA["properties"]) == set(REPLY_KEYS)
 
 
-def test_the_schema_fits_a_request() -> None:
+def test_the_schema_is_small_enough_for_a_request() -> None:
     assert len(json.dumps(REPLY_SCHEMA)) < 30_000
 
 
-def test_a_reply_in_the_schema_is_read_without_a_word() -> None:
-    assert fits(WHOLE, REPLY_SCHEMA)
+def test_a_valid_reply_is_parsed_without_drops_or_repairs() -> None:
+    assert fits(COMPLETE_REPLY, REPLY_SCHEMA)
 
-    parsed = parse_reply(json.dumps(WHOLE))
+    parsed = parse_reply(json.dumps(COMPLETE_REPLY))
 
     assert (parsed.dropped, parsed.repairs) == ((), ())
 
@@ -150,15 +150,15 @@ def test_a_reply_in_the_schema_is_read_without_a_word() -> None:
                 }
             ]
         },
-        {"new_goals": WHOLE["new_goals"] * 4},
+        {"new_goals": COMPLETE_REPLY["new_goals"] * 4},
         {"mood": "glad"},
     ],
 )
-def test_what_is_outside_the_schema_does_not_fit(change: dict[str, Any]) -> None:
-    assert not fits(WHOLE | change, REPLY_SCHEMA)
+def test_an_invalid_reply_does_not_match_the_schema(change: dict[str, Any]) -> None:
+    assert not fits(COMPLETE_REPLY | change, REPLY_SCHEMA)
 
 
-def test_an_agent_is_shown_only_the_actions_it_may_use() -> None:
+def test_the_schema_offers_only_the_allowed_actions() -> None:
     schema = reply_schema(ACTIONS, ("rest", "recall"))
 
     names = [
@@ -169,8 +169,8 @@ def test_an_agent_is_shown_only_the_actions_it_may_use() -> None:
     assert intention["properties"]["action"]["enum"] == ["recall", "rest"]
 
 
-def test_an_agent_that_may_do_nothing_can_still_answer() -> None:
+def test_a_reply_without_actions_is_valid_if_none_is_allowed() -> None:
     schema = reply_schema(ACTIONS, ())
 
-    assert fits(WHOLE | {"actions": [], "decompositions": []}, schema)
-    assert not fits(WHOLE, schema)
+    assert fits(COMPLETE_REPLY | {"actions": [], "decompositions": []}, schema)
+    assert not fits(COMPLETE_REPLY, schema)

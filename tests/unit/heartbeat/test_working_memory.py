@@ -29,7 +29,7 @@ def after(memory: WorkingMemory, **changes: Any) -> WorkingMemory:
     return after_heartbeat(memory, PastHeartbeat(**{"acted": True, "at": NOW, **changes}))
 
 
-def test_a_beats_thought_is_added_and_the_oldest_falls_out() -> None:
+def test_a_new_thought_evicts_the_oldest() -> None:
     memory = WorkingMemory(thoughts=[Thought(text=str(n), at=NOW) for n in range(20)])
 
     thoughts = after(memory, thinking=" new ", at=NOW + timedelta(hours=1)).thoughts
@@ -38,17 +38,17 @@ def test_a_beats_thought_is_added_and_the_oldest_falls_out() -> None:
     assert thoughts[-1].at == NOW + timedelta(hours=1)
 
 
-def test_a_beat_without_a_thought_adds_none() -> None:
+def test_an_empty_thought_is_not_added() -> None:
     assert after(WorkingMemory(), thinking="  ").thoughts == []
 
 
-def test_concerns_are_said_once_and_the_latest_stay() -> None:
+def test_concerns_are_unique_and_the_oldest_are_evicted() -> None:
     memory = WorkingMemory(concerns=["a", "b", "c", "d", "e"])
 
     assert after(memory, concerns=["B", " f "]).concerns == ["c", "d", "e", "B", "f"]
 
 
-def test_questions_are_kept_up_to_ten() -> None:
+def test_the_latest_ten_questions_are_retained() -> None:
     assert after(WorkingMemory(), curiosity=[f"q{n}" for n in range(12)]).curiosity == [
         f"q{n}" for n in range(2, 12)
     ]
@@ -64,7 +64,7 @@ def test_questions_are_kept_up_to_ten() -> None:
         (0, False, False, 0),
     ],
 )
-def test_engagement_follows_what_happens(
+def test_users_and_actions_raise_engagement(
     before: float, user_waiting: bool, acted: bool, expected: float
 ) -> None:
     memory = after(WorkingMemory(engagement=before), user_waiting=user_waiting, acted=acted)
@@ -81,21 +81,21 @@ def test_a_working_memory_always_fits_64_kilobytes(lines: list[str], thinking: s
     assert len(json.dumps(memory.model_dump(mode="json"), ensure_ascii=False).encode()) <= 65_536
 
 
-@pytest.mark.parametrize("seen", [situation(), full_situation()])
-def test_a_situation_survives_json(seen: Situation) -> None:
-    stored = json.dumps(seen.model_dump(mode="json"))
+@pytest.mark.parametrize("original", [situation(), full_situation()])
+def test_a_situation_is_equal_after_a_json_round_trip(original: Situation) -> None:
+    stored = json.dumps(original.model_dump(mode="json"))
 
-    assert Situation.model_validate(json.loads(stored)) == seen
+    assert Situation.model_validate(json.loads(stored)) == original
 
 
-def test_a_situation_from_another_version_is_read() -> None:
+def test_unknown_keys_of_a_stored_situation_are_ignored() -> None:
     stored = situation().model_dump(mode="json") | {"weather": "fair"}
 
     assert Situation.model_validate(stored) == situation()
 
 
 @pytest.mark.parametrize(
-    ("stored_once", "expected"),
+    ("stored", "expected"),
     [
         ({}, WorkingMemory()),
         (
@@ -129,30 +129,30 @@ def test_a_situation_from_another_version_is_read() -> None:
         ({"version": 4, "weather": "fair", "curiosity": ["who?"]}, WorkingMemory(curiosity=["who?"])),
     ],
 )
-def test_what_another_version_stored_is_read(stored_once: dict[str, Any], expected: WorkingMemory) -> None:
-    read = WorkingMemory.model_validate(stored_once)
+def test_a_working_memory_of_another_version_is_read(stored: dict[str, Any], expected: WorkingMemory) -> None:
+    read = WorkingMemory.model_validate(stored)
 
     assert read == expected
     assert WorkingMemory.model_validate_json(as_stored(read)) == read
 
 
-def test_what_is_settled_is_gone_however_it_was_written() -> None:
+def test_resolved_items_are_removed_despite_case_and_spaces() -> None:
     memory = WorkingMemory(concerns=["The map is old"], curiosity=["Who built it?", "Why?"])
 
-    left = after(memory, curiosity=["Since when?"], resolved=["the  MAP is old", "who built it?"])
+    remaining = after(memory, curiosity=["Since when?"], resolved=["the  MAP is old", "who built it?"])
 
-    assert left.concerns == []
-    assert left.curiosity == ["Why?", "Since when?"]
+    assert remaining.concerns == []
+    assert remaining.curiosity == ["Why?", "Since when?"]
 
 
-def test_goals_are_those_of_the_beat_and_ten_at_most() -> None:
+def test_goals_are_replaced_and_limited_to_ten() -> None:
     memory = after(WorkingMemory(active_goals=["old"]), active_goals=[f"goal {n}" for n in range(12)])
 
     assert memory.active_goals == [f"goal {n}" for n in range(10)]
     assert after(memory).active_goals == memory.active_goals
 
 
-def test_a_turn_of_conversation_says_who_is_there_until_it_has_ended() -> None:
+def test_a_turn_sets_the_human_until_its_conversation_ends() -> None:
     talking = after_turn(WorkingMemory(), thinking="he asks", human="nora", conversation="c1", now=NOW)
 
     assert (talking.current_human, talking.current_conversation) == ("nora", "c1")
@@ -161,7 +161,7 @@ def test_a_turn_of_conversation_says_who_is_there_until_it_has_ended() -> None:
     assert after_conversation(talking, conversation="c1").current_human is None
 
 
-def test_after_ten_questions_memory_is_to_be_tended_until_it_was() -> None:
+def test_ten_turns_request_consolidation_until_it_ran() -> None:
     memory = WorkingMemory(talked=9)
     assert not memory.wants_consolidation
 
@@ -171,7 +171,7 @@ def test_after_ten_questions_memory_is_to_be_tended_until_it_was() -> None:
     assert not after(asked, consolidated=True).wants_consolidation
 
 
-def test_its_text_keeps_to_its_tokens_and_lets_the_oldest_thoughts_go_first() -> None:
+def test_the_prompt_text_drops_the_oldest_thoughts_first() -> None:
     memory = WorkingMemory(
         thoughts=[Thought(text=f"thought {n} " + "x" * 80, at=NOW) for n in range(20)],
         concerns=["the map is old"],
@@ -190,16 +190,16 @@ def test_its_text_keeps_to_its_tokens_and_lets_the_oldest_thoughts_go_first() ->
     assert memory.to_prompt_text(0) == ""
 
 
-def test_what_is_too_large_to_be_stored_is_said() -> None:
+def test_a_working_memory_over_64_kilobytes_is_refused() -> None:
     memory = WorkingMemory.model_construct(thoughts=[Thought(text="x" * 70_000, at=NOW)])
 
     with pytest.raises(Invalid, match=r"at most 65,536 bytes, got 7\d,\d{3}"):
         as_stored(memory)
 
 
-def test_goals_keep_their_order_and_those_that_are_new_come_last() -> None:
+def test_new_goals_are_appended_to_the_known_ones() -> None:
     memory = WorkingMemory(active_goals=["b", "gone", "a" * 199 + "…"])
-    now = with_goals(memory, ["new", "a" * 250, "b"])
-    assert now.active_goals == ["b", "a" * 199 + "…", "new"]
+    updated = with_goals(memory, ["new", "a" * 250, "b"])
+    assert updated.active_goals == ["b", "a" * 199 + "…", "new"]
     assert with_goals(memory, []).active_goals == []
     assert len(with_goals(memory, [str(n) for n in range(12)]).active_goals) == 10

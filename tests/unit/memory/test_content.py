@@ -1,4 +1,4 @@
-"""A memory's text is stored exactly or refused, and its hash ignores invisible differences."""
+"""Validation and hashes of memory content."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from arbor.memory.content import MAX_CONTENT_BYTES, check_content, content_hash
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "reason"),
     [
         ("", "got an empty text"),
         (" \n\t\u3000", "got white space only"),
@@ -21,27 +21,27 @@ from arbor.memory.content import MAX_CONTENT_BYTES, check_content, content_hash
         ("€" * (MAX_CONTENT_BYTES // 3 + 1), "at most 65,536 bytes of UTF-8, got 65,538"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_the_reason(content: str, said: str) -> None:
-    with pytest.raises(ContentInvalid, match=said):
+def test_invalid_content_is_refused_with_a_reason(content: str, reason: str) -> None:
+    with pytest.raises(ContentInvalid, match=reason):
         check_content(content)
 
 
 @pytest.mark.parametrize("content", ["x", "  padded  ", "x" * MAX_CONTENT_BYTES, "тест 🌳", "a\u200bb"])
-def test_what_can_be_kept_is_let_through(content: str) -> None:
+def test_valid_content_is_accepted(content: str) -> None:
     check_content(content)
 
 
-def test_white_space_and_composition_do_not_make_another_text() -> None:
+def test_hash_ignores_white_space_runs_and_composition() -> None:
     assert content_hash("caf\u00e9  au\nlait ") == content_hash("cafe\u0301 au lait")
 
 
-def test_case_and_words_make_another_text() -> None:
+def test_hash_differs_by_case_and_word_boundaries() -> None:
     assert content_hash("ask US") != content_hash("ask us")
     assert content_hash("ab") != content_hash("a b")
 
 
 @given(st.text(min_size=1).filter(str.strip))
-def test_every_text_that_passes_has_a_hash_of_32_bytes(content: str) -> None:
+def test_the_hash_of_valid_content_has_32_bytes(content: str) -> None:
     try:
         check_content(content)
     except ContentInvalid:

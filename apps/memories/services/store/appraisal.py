@@ -1,4 +1,4 @@
-"""Appraise memories when they are stored, by the installation's word lists and retention times; values of the caller win."""
+"""Appraise memories that are stored, by the installation's word lists and retention times; explicit values take precedence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from arbor.memory.values import DEFAULT_TTL, MemoryType, NewMemory, Retention
 
 
 def word_lists() -> WordLists:
-    """Return Arbor's lists and what `ARBOR_IMPORTANCE_WORDS` adds. Raises ConfigurationInvalid."""
+    """Return the word lists of Arbor, extended by the file `ARBOR_IMPORTANCE_WORDS`. Raises ConfigurationInvalid."""
     return _word_lists(settings.ARBOR_IMPORTANCE_WORDS)
 
 
@@ -26,21 +26,21 @@ def _word_lists(path: str) -> WordLists:
     return DEFAULT_WORDS.extended(read_word_lists(Path(path))) if path else DEFAULT_WORDS
 
 
-# A note is appraised when it is made, when it is decided that it lasts, and when it is stored.
+# Cached, because a note is appraised up to three times: when it is created, made lasting, and stored.
 @lru_cache(maxsize=128)
 def _appraised(content: str, role: str, kind: MemoryType, path: str) -> Appraisal:
     return appraise(content, role=role, type=kind, lists=_word_lists(path))
 
 
 def ttl_of(retention: Retention) -> timedelta | None:
-    """Return how long such a memory is kept, None for ever. Raises ConfigurationInvalid."""
+    """Return the time to live of memories with this retention, None without expiry. Raises ConfigurationInvalid."""
     days = settings.ARBOR_TTL_DAYS.get(retention.value)
     if days is None:
         return DEFAULT_TTL[retention]
     try:
         ttl = timedelta(days=days)
         if ttl < timedelta():
-            raise ValueError("it is below 0")
+            raise ValueError("below 0")
     except (OverflowError, ValueError) as error:
         name = f"ARBOR_TTL_{retention.value.upper()}_DAYS"
         raise ConfigurationInvalid(f"{name} must be a number of days, 0 for ever, got {days}") from error
@@ -57,39 +57,39 @@ class Weight:
 
 
 def weigh(memory: NewMemory, *, least: Retention | None = None, but: Collection[Retention] = ()) -> Weight:
-    """Return importance, retention and expiry of a memory, those that it has as they are.
+    """Return importance, retention and expiry of a memory; values set by the caller are unchanged.
 
-    A retention that was appraised is `least` or longer, unless it is one of `but`. Time counts from now. An expiry that
-    the caller gave is kept, and then nothing is for good.
+    An appraised retention is raised to `least`, unless the retention is one of `but`; with an expiry set by the caller, an
+    appraisal as permanent is lowered to lasting. An expiry is computed from the current time.
     """
     importance, retention = memory.importance, memory.retention
     if importance is None or retention is None:
-        found = _appraised(memory.content, memory.role, memory.type, settings.ARBOR_IMPORTANCE_WORDS)
+        appraisal = _appraised(memory.content, memory.role, memory.type, settings.ARBOR_IMPORTANCE_WORDS)
         if importance is None:
-            importance = found.importance
+            importance = appraisal.importance
         if retention is None:
-            retention = at_least(found.retention, least, but=but) if least else found.retention
+            retention = at_least(appraisal.retention, least, but=but) if least else appraisal.retention
             if memory.expires_at is not None and retention is Retention.PERMANENT:
                 retention = Retention.LASTING
     expires_at = memory.expires_at
     if expires_at is None and (ttl := ttl_of(retention)):
-        expires_at = _later(ttl)
+        expires_at = _expiry(ttl)
     return Weight(importance=importance, retention=retention, expires_at=expires_at)
 
 
 def lasting(memory: NewMemory, *, but: Collection[Retention] = ()) -> NewMemory:
-    """Return a memory that lasts, or is for good when its text asks for it: what somebody chose to keep.
+    """Return a memory with lasting retention, or permanent if its text asks for that.
 
-    What was given stays as it is; its importance is still appraised when it is stored.
+    A retention set by the caller is unchanged. The importance is appraised when the memory is stored.
     """
     if memory.retention is not None:
         return memory
     return replace(memory, retention=weigh(memory, least=Retention.LASTING, but=but).retention)
 
 
-def _later(ttl: timedelta) -> datetime | None:
+def _expiry(ttl: timedelta) -> datetime | None:
     try:
         return datetime.now(UTC) + ttl
     except OverflowError:
-        # Longer than there are dates: for ever.
+        # Beyond the range of datetime: no expiry.
         return None

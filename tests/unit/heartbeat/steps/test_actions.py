@@ -26,9 +26,9 @@ from tests.unit.heartbeat.beats import (
     HEARTBEAT,
     Answers,
     backlog_of,
-    beat_of,
     decision_of,
     goal_row,
+    heartbeat_of,
     recalled,
     refusal_of,
 )
@@ -49,7 +49,7 @@ def paid(action: str, **params: Any) -> Decision:
 def acted(*decisions: Decision, answers: Answers | None = None, **changes: Any) -> Beat:
     numbered = [decision.model_copy(update={"index": place}) for place, decision in enumerate(decisions)]
     values: dict[str, Any] = {"decisions": numbered, "turn": 1, "embedding_model": MODEL, **changes}
-    return (answers or Answers()).run(act(beat_of(**values))).state
+    return (answers or Answers()).run(act(heartbeat_of(**values))).state
 
 
 def test_every_action_has_its_act() -> None:

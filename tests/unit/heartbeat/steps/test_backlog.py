@@ -22,10 +22,10 @@ from arbor.heartbeat.usage import Degradation
 from tests.unit.heartbeat.beats import (
     HEARTBEAT,
     Answers,
+    action_record_of,
     backlog_of,
-    beat_of,
-    deed_of,
     goal_row,
+    heartbeat_of,
     intent_row,
     opening_of,
 )
@@ -74,7 +74,9 @@ def test_rules_add_goals_by_what_the_beat_has_seen(
 ) -> None:
     backlog = backlog_of()
     opening = opening_of(circumstances=Circumstances(**circumstances))
-    result, answers = with_backlog(inject_goals, beat_of(view=situation(**seen), opening=opening), backlog)
+    result, answers = with_backlog(
+        inject_goals, heartbeat_of(view=situation(**seen), opening=opening), backlog
+    )
 
     made = result.present.goal_changes
     assert answers.kinds == ([OpenBacklog] if rules else [])
@@ -92,7 +94,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
     saving = goal_row("means", rule="survival", source=GoalSource.SURVIVAL)
     backlog = backlog_of(saving)
     view = situation(goals=[goal_view(id=str(saving.id), title=saving.title, rule="survival")])
-    result, _ = with_backlog(inject_goals, beat_of(view=view, opening=opening_of()), backlog)
+    result, _ = with_backlog(inject_goals, heartbeat_of(view=view, opening=opening_of()), backlog)
 
     (change,) = result.present.goal_changes
     assert (change.kind, change.change, change.by_rule) == (
@@ -106,7 +108,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
 def test_a_goal_that_somebody_closed_meanwhile_is_left_and_said() -> None:
     view = situation(goals=[goal_view(id=GONE, rule="survival")])
     answers = Answers({OpenBacklog: backlog_of()})
-    result = answers.run(inject_goals(beat_of(view=view, opening=opening_of())))
+    result = answers.run(inject_goals(heartbeat_of(view=view, opening=opening_of())))
     assert result.changed == (f"Map the harbour: not closed, for there is no open goal {GONE}",)
 
 
@@ -122,7 +124,7 @@ def intends(
 def test_a_beat_without_plans_or_intents_opens_no_backlog() -> None:
     refused = intends(UUID(int=300), verdict=DecisionVerdict.TOO_SOON)
     heartbeat, answers = with_backlog(
-        store_decompositions, beat_of(decisions=[refused], counted=["x"], reply=Reply()), None
+        store_decompositions, heartbeat_of(decisions=[refused], counted=["x"], reply=Reply()), None
     )
     assert answers.asked == []
     # None of this turn, whatever an earlier one counted.
@@ -146,7 +148,7 @@ def test_an_intent_is_locked_for_the_beat_and_counts_it_once(
     backlog = backlog_of(goal_row("reef"), intents=[intent])
     before = [key] if served else []
     heartbeat, _ = with_backlog(
-        store_decompositions, beat_of(decisions=[intends(intent.id)], served=before), backlog
+        store_decompositions, heartbeat_of(decisions=[intends(intent.id)], served=before), backlog
     )
 
     assert (intent.locked_by == HEARTBEAT, intent.ticks_used) == (locked, ticks)
@@ -165,7 +167,7 @@ def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
         ]
     )
     heartbeat, _ = with_backlog(
-        store_decompositions, beat_of(reply=reply, untaken=["decompositions[0]"]), backlog
+        store_decompositions, heartbeat_of(reply=reply, untaken=["decompositions[0]"]), backlog
     )
 
     assert changes_of(heartbeat) == [
@@ -198,12 +200,12 @@ def carried_out(*deeds: Any, intents: Any = (), **changes: Any) -> tuple[Beat, B
         "counted": keys,
         "reply": Reply(),
     }
-    heartbeat, _ = with_backlog(goals, beat_of(**(values | changes)), backlog)
+    heartbeat, _ = with_backlog(goals, heartbeat_of(**(values | changes)), backlog)
     return heartbeat, backlog
 
 
 def on_intent(action: str = "recall", **changes: Any) -> Any:
-    return deed_of(action, intent_id=str(UUID(int=300)), cost=1, **changes)
+    return action_record_of(action, intent_id=str(UUID(int=300)), cost=1, **changes)
 
 
 @pytest.mark.parametrize(
@@ -246,12 +248,12 @@ def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
 
 def test_what_was_done_for_a_goal_counts_once_and_names_the_actions() -> None:
     deeds = [
-        deed_of("recall", goal_id=str(REEF.id)),
-        deed_of("recall", index=1, goal_id=str(REEF.id)),
-        deed_of("reflect", index=2, goal_id=str(REEF.id)),
-        deed_of("rest", index=3, goal_id=str(REEF.id)),
-        deed_of("recall", index=4, goal_id=GONE),
-        deed_of("recall", index=5, goal_id=str(REEF.id), outcome=ActionOutcome.FAILURE),
+        action_record_of("recall", goal_id=str(REEF.id)),
+        action_record_of("recall", index=1, goal_id=str(REEF.id)),
+        action_record_of("reflect", index=2, goal_id=str(REEF.id)),
+        action_record_of("rest", index=3, goal_id=str(REEF.id)),
+        action_record_of("recall", index=4, goal_id=GONE),
+        action_record_of("recall", index=5, goal_id=str(REEF.id), outcome=ActionOutcome.FAILURE),
     ]
     heartbeat, backlog = carried_out(*deeds)
 
@@ -264,7 +266,7 @@ def test_what_was_done_for_a_goal_counts_once_and_names_the_actions() -> None:
 def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
     before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
     heartbeat, backlog = carried_out(
-        deed_of("recall", goal_id=str(REEF.id)), earlier=TurnRecord(goal_changes=[before]), turn=2
+        action_record_of("recall", goal_id=str(REEF.id)), earlier=TurnRecord(goal_changes=[before]), turn=2
     )
     assert (changes_of(heartbeat), backlog.goal(REEF.id).effort) == ([], 0)
 
@@ -288,7 +290,7 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
     row = goal_row("reef")
     backlog = backlog_of(row)
     reply = Reply(goal_updates=[GoalUpdate.model_validate({"goal_id": str(row.id), **update})])
-    heartbeat, _ = with_backlog(goals, beat_of(reply=reply), backlog)
+    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply), backlog)
 
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
     assert row.state is state
@@ -300,7 +302,7 @@ def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
         new_goals=[ProposedGoal(title="Count the lamps"), ProposedGoal(title="Chart the reef")],
         goal_updates=[GoalUpdate(goal_id=GONE, progress=0.5)],
     )
-    heartbeat, _ = with_backlog(goals, beat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
+    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
 
     assert changes_of(heartbeat) == [
         ("Count the lamps", "created"),
@@ -311,7 +313,7 @@ def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
 
 
 def test_a_beat_that_touches_no_goal_opens_no_backlog() -> None:
-    heartbeat = beat_of(present=TurnRecord(deeds=[deed_of("recall")]), reply=Reply())
+    heartbeat = heartbeat_of(present=TurnRecord(deeds=[action_record_of("recall")]), reply=Reply())
     same, answers = with_backlog(goals, heartbeat, None)
     assert (same is heartbeat, answers.asked) == (True, [])
 
@@ -320,7 +322,7 @@ def test_a_goal_is_reached_with_all_its_parts() -> None:
     coast = goal_row("coast", id=UUID(int=250))
     reef = goal_row("reef", parent_id=coast.id)
     reply = Reply(goal_updates=[GoalUpdate(goal_id=str(reef.id), progress=1)])
-    heartbeat, _ = with_backlog(goals, beat_of(reply=reply), backlog_of(coast, reef))
+    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply), backlog_of(coast, reef))
     assert changes_of(heartbeat) == [
         ("Chart the reef", "progressed"),
         ("Chart the reef", "completed"),

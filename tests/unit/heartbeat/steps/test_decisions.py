@@ -14,7 +14,7 @@ from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood
 from arbor.heartbeat.steps.decisions import decide, embed
-from tests.unit.heartbeat.beats import Answers, beat_of, decision_of, deed_of, refusal_of
+from tests.unit.heartbeat.beats import Answers, action_record_of, decision_of, heartbeat_of, refusal_of
 from tests.unit.heartbeat.builders import NOW, situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -27,7 +27,7 @@ MEANT = {HURT: [1.0, 0.0], EXAMPLE: [1.0, 0.0]}
 
 def wants(*actions: tuple[str, dict[str, Any]], **changes: Any) -> Beat:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
-    return beat_of(reply=Reply(actions=proposed), **changes)
+    return heartbeat_of(reply=Reply(actions=proposed), **changes)
 
 
 QUERY = ("recall", {"query": "ferries"})
@@ -61,14 +61,14 @@ def test_what_runs_is_known_permitted_possible_valid_affordable_and_within_the_b
 
 
 def test_the_actions_of_a_further_turn_are_numbered_on() -> None:
-    earlier = TurnRecord(deeds=[deed_of("recall"), deed_of("rest", index=1)])
+    earlier = TurnRecord(deeds=[action_record_of("recall"), action_record_of("rest", index=1)])
     heartbeat = wants(QUERY, QUERY, earlier=earlier, turn=2)
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
 
 
 def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text="The tide turns.")]
-    heartbeat = Answers().run(decide(beat_of(reply=Reply(memory_notes=notes)))).state
+    heartbeat = Answers().run(decide(heartbeat_of(reply=Reply(memory_notes=notes)))).state
 
     assert heartbeat.said.memory_notes == notes[1:]
     assert heartbeat.untaken == ["memory_notes[0]"]
@@ -102,7 +102,7 @@ def test_vectors_are_needed_of_what_is_searched_for_stored_and_sent_out(
     own = {"name": "no_gossip", "enabled": False, "examples": []}
     answers = Answers({Embedding: lambda need: {text: [0.0, 1.0] for text in (*need.queries, *need.stored)}})
     reply = Reply(memory_notes=[MemoryNote(text=text) for text in notes])
-    heartbeat = beat_of(
+    heartbeat = heartbeat_of(
         decisions=decisions, reply=reply, embedding_model=MODEL, selfhood=Selfhood(boundaries=[own])
     )
     result = answers.run(embed(heartbeat)).state
@@ -130,7 +130,7 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
     action: str, params: dict[str, Any]
 ) -> None:
     decision = decision_of(action, **params)
-    result = Answers({Embedding: MEANT}).run(embed(beat_of(decisions=[decision], reply=Reply()))).state
+    result = Answers({Embedding: MEANT}).run(embed(heartbeat_of(decisions=[decision], reply=Reply()))).state
 
     (judged,) = result.decisions
     assert (judged.verdict, judged.cost) == (DecisionVerdict.BOUNDARY, 0)
@@ -141,7 +141,7 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
 
 def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
     notes = [MemoryNote(text="The tide turns."), MemoryNote(text=HURT)]
-    heartbeat = beat_of(reply=Reply(memory_notes=notes))
+    heartbeat = heartbeat_of(reply=Reply(memory_notes=notes))
     result = Answers({Embedding: {**MEANT, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state
 
     assert [note.text for note in result.said.memory_notes] == ["The tide turns."]
@@ -149,13 +149,13 @@ def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
 
 
 def test_without_vectors_the_words_have_decided() -> None:
-    heartbeat = beat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
+    heartbeat = heartbeat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
     result = Answers({Embedding: {}}).run(embed(heartbeat)).state
     assert (result.decisions[0].verdict, result.vectors) == (DecisionVerdict.RUN, {})
 
 
 def test_vectors_of_earlier_turns_last() -> None:
-    heartbeat = beat_of(
+    heartbeat = heartbeat_of(
         decisions=[decision_of("recall", query="a")], reply=Reply(), vectors={"a note": [0.1, 0.2]}
     )
     result = Answers({Embedding: {"a": [0.0, 1.0]}}).run(embed(heartbeat)).state

@@ -11,10 +11,10 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received
-from tests.unit.heartbeat.beats import CALL, Answers, beat_of, deed_of, moment_of, rules_of
+from tests.unit.heartbeat.beats import CALL, Answers, action_record_of, heartbeat_of, moment_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, percept, situation
 
-FOUND = deed_of("recall", brought="[m] Ines keeps it.", cost=1)
+FOUND = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
 HEARD = [percept(id=str(UUID(int=50)))]
 
 
@@ -36,7 +36,7 @@ def acted(**changes: Any) -> Beat:
         "decisions": [FOUND.decision],
         "untaken": ["memory_notes[1]"],
     }
-    return beat_of(**(values | changes))
+    return heartbeat_of(**(values | changes))
 
 
 def followed(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
@@ -69,7 +69,7 @@ def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
     ("changes", "why"),
     [
         ({"turns_allowed": 1}, ()),
-        ({"present": TurnRecord(deeds=[deed_of("rest")])}, ()),
+        ({"present": TurnRecord(deeds=[action_record_of("rest")])}, ()),
         ({"energy_end": 0.0}, ()),
         ({"asked_tokens": 31_900}, ("the model has no room for a further turn",)),
         (
@@ -90,7 +90,7 @@ def test_a_beat_ends_when_there_is_nothing_to_read_or_no_means_to_go_on(
 
 def test_a_beat_of_two_turns_ends_as_one() -> None:
     earlier = TurnRecord(deeds=[FOUND], reasoning="Who?")
-    present = TurnRecord(deeds=[deed_of("rest", index=1)], reasoning="Ines.")
+    present = TurnRecord(deeds=[action_record_of("rest", index=1)], reasoning="Ines.")
     heartbeat, _ = followed(
         acted(
             turn=2,
@@ -132,8 +132,8 @@ def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
 
 
 def test_percepts_are_taken_in_once() -> None:
-    heartbeat = with_percepts_received(beat_of(view=situation(percepts=HEARD)))
+    heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=HEARD)))
     assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
     assert with_percepts_received(heartbeat) is heartbeat
-    nobody = beat_of()
+    nobody = heartbeat_of()
     assert with_percepts_received(nobody) is nobody

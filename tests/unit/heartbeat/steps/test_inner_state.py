@@ -18,7 +18,7 @@ from arbor.heartbeat.views import CapabilityView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from arbor.selves.emotions import DELTAS, USUAL, Event
-from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, beat_of, deed_of
+from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of
 from tests.unit.heartbeat.builders import NOW, percept, situation
 
 #: Nothing that it does is new to it.
@@ -33,7 +33,7 @@ def felt(*deeds: Any, answers: Any = None, seen: dict[str, Any] | None = None, *
     values: dict[str, Any] = {"view": view, "present": TurnRecord(deeds=list(deeds)), "reply": Reply()}
     return (
         Answers({Meetings: answers if answers is not None else []})
-        .run(feel(beat_of(**(values | changes))))
+        .run(feel(heartbeat_of(**(values | changes))))
         .state
     )
 
@@ -47,7 +47,7 @@ def changed(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
 
 
 def refused_at(view: MatchedBoundary) -> Any:
-    deed = deed_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
+    deed = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
     decision = deed.decision.model_copy(update={"crossed": [view]})
     return type(deed)(decision=decision, result=deed.result)
 
@@ -56,11 +56,11 @@ def refused_at(view: MatchedBoundary) -> Any:
     ("deeds", "changes", "seen", "reply", "events"),
     [
         ([], [], {}, {}, []),
-        ([deed_of("rest")], [], {}, {}, [Event.REST]),
-        ([deed_of("recall", cost=1)], [], {}, {}, [Event.SUCCESS]),
-        ([deed_of("recall", outcome=ActionOutcome.FAILURE)], [], {}, {}, [Event.FAILURE]),
-        ([deed_of("recall", outcome=ActionOutcome.PARTIAL)], [], {}, {}, []),
-        ([deed_of("reach_out_user", cost=5)], [], {}, {}, [Event.REACH_OUT]),
+        ([action_record_of("rest")], [], {}, {}, [Event.REST]),
+        ([action_record_of("recall", cost=1)], [], {}, {}, [Event.SUCCESS]),
+        ([action_record_of("recall", outcome=ActionOutcome.FAILURE)], [], {}, {}, [Event.FAILURE]),
+        ([action_record_of("recall", outcome=ActionOutcome.PARTIAL)], [], {}, {}, []),
+        ([action_record_of("reach_out_user", cost=5)], [], {}, {}, [Event.REACH_OUT]),
         ([], [changed(GoalChangeKind.COMPLETED)], {}, {}, [Event.GOAL_DONE]),
         # What a rule did to a goal is no deed of the agent's.
         ([], [changed(GoalChangeKind.COMPLETED, by_rule=True)], {}, {}, []),
@@ -101,10 +101,10 @@ def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
 @pytest.mark.parametrize(
     ("deed", "drive", "by"),
     [
-        (deed_of("recall", cost=1), Drive.CURIOSITY, 0.2),
-        (deed_of("reflect", cost=2), Drive.COHERENCE, 0.2),
-        (deed_of("rest"), Drive.REST, 0.4),
-        (deed_of("recall", cost=1, outcome=ActionOutcome.FAILURE), Drive.CURIOSITY, 0.0),
+        (action_record_of("recall", cost=1), Drive.CURIOSITY, 0.2),
+        (action_record_of("reflect", cost=2), Drive.COHERENCE, 0.2),
+        (action_record_of("rest"), Drive.REST, 0.4),
+        (action_record_of("recall", cost=1, outcome=ActionOutcome.FAILURE), Drive.CURIOSITY, 0.0),
     ],
 )
 def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: float) -> None:
@@ -118,8 +118,8 @@ def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: fl
     ("deeds", "seen", "stale"),
     [
         ([], {"stale_beats": 3}, 4),
-        ([deed_of("recall", cost=1)], {"stale_beats": 3}, 4),
-        ([deed_of("recall", cost=1)], {"stale_beats": 3, "capabilities": []}, 0),
+        ([action_record_of("recall", cost=1)], {"stale_beats": 3}, 4),
+        ([action_record_of("recall", cost=1)], {"stale_beats": 3, "capabilities": []}, 0),
         ([], {"stale_beats": 3, "percepts": [percept()]}, 0),
         ([], {"stale_beats": 3, "percepts": [percept(kind="action_result")]}, 4),
     ],
@@ -130,10 +130,10 @@ def test_beats_without_anything_new_are_counted(deeds: list[Any], seen: dict[str
 
 def test_it_learns_how_often_its_actions_work_and_what_failures_teach() -> None:
     deeds = [
-        deed_of("recall", cost=1, outcome=ActionOutcome.FAILURE, params={"query": "ferries"}),
-        deed_of("recall", cost=1, index=1),
-        deed_of("rest", index=2),
-        deed_of("fly", index=3, outcome=ActionOutcome.BLOCKED),
+        action_record_of("recall", cost=1, outcome=ActionOutcome.FAILURE, params={"query": "ferries"}),
+        action_record_of("recall", cost=1, index=1),
+        action_record_of("rest", index=2),
+        action_record_of("fly", index=3, outcome=ActionOutcome.BLOCKED),
     ]
     heartbeat = felt(*deeds, selfhood=Selfhood(learned={"recall": [4, 4]}))
 
@@ -196,7 +196,7 @@ def test_whoever_wrote_was_met_and_notes_about_others_go_along(
 ) -> None:
     answers = Answers({Meetings: []})
     view = situation(percepts=percepts, capabilities=KNOWN)
-    heartbeat = beat_of(view=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact))
+    heartbeat = heartbeat_of(view=view, reply=Reply(peer_notes=notes), selfhood=Selfhood(contact=contact))
     answers.run(feel(heartbeat))
 
     if met is None:

@@ -18,7 +18,15 @@ from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
 from arbor.web.plan import WEB_HANDLE
-from tests.unit.heartbeat.beats import HEARTBEAT, Answers, beat_of, decision_of, deed_of, recalled, result_of
+from tests.unit.heartbeat.beats import (
+    HEARTBEAT,
+    Answers,
+    action_record_of,
+    decision_of,
+    heartbeat_of,
+    recalled,
+    result_of,
+)
 from tests.unit.heartbeat.builders import NONCE, NOW
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -50,13 +58,13 @@ def judging(**changes: Any) -> Inquiry:
 def beat_with(*work: Inquiry, **changes: Any) -> Beat:
     """Return a heartbeat whose actions have begun these inquiries."""
     deeds = [
-        deed_of(
+        action_record_of(
             f"inquire_{item.depth}", index=place, outcome=ActionOutcome.UNKNOWN, cost=3 if place == 0 else 6
         )
         for place, item in enumerate(work)
     ]
     values: dict[str, Any] = {"work": [*work], "embedding_model": MODEL, "present": TurnRecord(deeds=deeds)}
-    return beat_of(**(values | changes))
+    return heartbeat_of(**(values | changes))
 
 
 def answered(text: Any, call_id: UUID = ANSWER) -> EndedCall:
@@ -94,7 +102,7 @@ def test_only_what_runs_and_has_begun_is_pending() -> None:
 
 
 def test_without_work_the_step_does_nothing() -> None:
-    heartbeat = beat_of()
+    heartbeat = heartbeat_of()
     result = Answers().run(Work()(heartbeat))
     assert (result.state, result.suspend) == (heartbeat, None)
 

@@ -17,7 +17,7 @@ from arbor.heartbeat.state import Beat, Opening, Selfhood
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState
-from tests.unit.heartbeat.beats import HOUR, beat_of, opening_of, ran
+from tests.unit.heartbeat.beats import HOUR, heartbeat_of, opening_of, ran
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
 
 REFLECTED = [RecentHeartbeat(status="done", mode="reflection")]
@@ -32,7 +32,7 @@ def drives_of(**levels: float) -> dict[str, Any]:
 
 def opened(seen: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
     """Return a heartbeat that has just begun and has reflected at the heartbeat before."""
-    return beat_of(
+    return heartbeat_of(
         view=situation(**seen),
         opening=opening or opening_of(pulse=RecentActivity(beats=REFLECTED)),
         energy_start=None,
@@ -203,7 +203,7 @@ def test_what_is_noticed_reaches_the_prompt_and_the_agents_state() -> None:
 def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
     for step in (background_checks, idle):
         with pytest.raises(RuntimeError, match="before the first call"):
-            step(beat_of())
+            step(heartbeat_of())
 
 
 def test_what_reflected_last_is_found_by_its_mode() -> None:

@@ -13,7 +13,7 @@ from arbor.heartbeat.situation import BufferItemView, Environment, Mode
 from arbor.heartbeat.state import Beat, Focus, Selfhood
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS, focus, guard, orient, select_mode
 from arbor.memory.recall_request import RecallRequest
-from tests.unit.heartbeat.beats import AGENT, Answers, beat_of, opening_of, recalled
+from tests.unit.heartbeat.beats import AGENT, Answers, heartbeat_of, opening_of, recalled
 from tests.unit.heartbeat.builders import NOW, goal, memory, percept, situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -21,7 +21,7 @@ OWN = {"name": "no_gossip", "examples": []}
 
 
 def oriented(text: str = "ferries", vector: list[float] | None = None, **changes: Any) -> Beat:
-    return beat_of(
+    return heartbeat_of(
         focus=Focus(text=text, vector=vector), opening=opening_of(), embedding_model=MODEL, **changes
     )
 
@@ -40,7 +40,9 @@ def test_the_focus_needs_vectors_of_itself_and_of_what_reached_the_agent(
     seen: dict[str, Any], queries: int | None, plain: list[str] | None, boundaries: list[Any] | None
 ) -> None:
     answers = Answers({Embedding: lambda need: {text: [1.0, 0.0] for text in (*need.queries, *need.plain)}})
-    heartbeat = beat_of(view=situation(**seen), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN]))
+    heartbeat = heartbeat_of(
+        view=situation(**seen), embedding_model=MODEL, selfhood=Selfhood(boundaries=[OWN])
+    )
 
     found = answers.run(focus(heartbeat)).state.focus
 
@@ -56,7 +58,7 @@ def test_the_focus_needs_vectors_of_itself_and_of_what_reached_the_agent(
 
 
 def test_a_focus_that_cannot_be_embedded_has_no_vector() -> None:
-    found = Answers().run(focus(beat_of(view=situation(goals=[goal()])))).state.focus
+    found = Answers().run(focus(heartbeat_of(view=situation(goals=[goal()])))).state.focus
     assert found is not None
     assert (found.text != "", found.vector) == (True, None)
 
@@ -78,7 +80,7 @@ def test_what_reached_it_is_checked_by_its_words_and_its_meaning(
     content: str, vectors: dict[str, list[float]], crossed: list[str]
 ) -> None:
     seen = situation(percepts=[percept(content)])
-    heartbeat = beat_of(view=seen, focus=Focus(text="", vectors=vectors))
+    heartbeat = heartbeat_of(view=seen, focus=Focus(text="", vectors=vectors))
     result = Answers().run(guard(heartbeat))
 
     assert [found.boundary for found in result.state.situation.crossed] == crossed
@@ -86,7 +88,7 @@ def test_what_reached_it_is_checked_by_its_words_and_its_meaning(
 
 
 def test_what_reached_nobody_crosses_nothing() -> None:
-    heartbeat = beat_of()
+    heartbeat = heartbeat_of()
     assert Answers().run(guard(heartbeat)).state is heartbeat
 
 
@@ -135,5 +137,5 @@ def test_nothing_that_comes_to_mind_counts_as_no_recall(found: list[Any] | None)
     ],
 )
 def test_the_mode_is_chosen_and_seen(seen: dict[str, Any], mode: Mode) -> None:
-    heartbeat = Answers().run(select_mode(beat_of(view=situation(**seen)))).state
+    heartbeat = Answers().run(select_mode(heartbeat_of(view=situation(**seen)))).state
     assert (heartbeat.mode, heartbeat.situation.mode) == (mode.value, mode)

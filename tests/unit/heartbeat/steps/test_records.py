@@ -24,7 +24,7 @@ from arbor.heartbeat.views import MatchedBoundary
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.memory.values import MemoryType, Retention
 from arbor.selves.boundaries import BoundaryResponse
-from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, beat_of, deed_of, moment_of
+from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of, moment_of
 from tests.unit.heartbeat.builders import NOW, goal, percept, situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
@@ -35,7 +35,7 @@ PERCEPT = percept(id=str(UUID(int=50)))
 def recorded(answers: Answers | None = None, **changes: Any) -> Beat:
     values: dict[str, Any] = {"embedding_model": MODEL, "reply": Reply(), "mode": "reflection"}
     answers = answers or Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
-    return answers.run(record(beat_of(**(values | changes)))).state
+    return answers.run(record(heartbeat_of(**(values | changes)))).state
 
 
 # --- The memory of the heartbeat ----------------------------------------------------------------------------
@@ -44,7 +44,7 @@ def recorded(answers: Answers | None = None, **changes: Any) -> Beat:
 def test_the_beat_is_a_memory_of_its_session() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     heartbeat = recorded(
-        answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[deed_of("rest")])
+        answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[action_record_of("rest")])
     )
 
     embedding, placing = answers.asked
@@ -77,7 +77,9 @@ def test_the_beat_is_a_memory_of_its_session() -> None:
 def test_a_beat_in_which_nothing_worked_is_soon_stale(
     outcomes: list[ActionOutcome], retention: Retention
 ) -> None:
-    deeds = [deed_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)]
+    deeds = [
+        action_record_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)
+    ]
     answers = Answers()
     recorded(answers, present=TurnRecord(deeds=deeds))
     assert answers.asked[-1].memories[0].retention is retention
@@ -138,9 +140,9 @@ def test_what_has_vectors_is_stored_with_them(
 def test_what_was_known_already_was_not_learned_here() -> None:
     known = PlacedMemories(ids=(UUID(int=1), UUID(int=2)), duplicates=frozenset({UUID(int=1)}))
     made = [
-        deed_of("remember", memory_ids=[str(UUID(int=7))]),
-        deed_of("remember", index=1, outcome=ActionOutcome.PARTIAL, memory_ids=[str(UUID(int=8))]),
-        deed_of("recall", index=2, memory_ids=[str(UUID(int=9))]),
+        action_record_of("remember", memory_ids=[str(UUID(int=7))]),
+        action_record_of("remember", index=1, outcome=ActionOutcome.PARTIAL, memory_ids=[str(UUID(int=8))]),
+        action_record_of("recall", index=2, memory_ids=[str(UUID(int=9))]),
     ]
     heartbeat = recorded(
         Answers({Placing: known}),
@@ -204,7 +206,7 @@ def test_the_state_after_the_beat() -> None:
     heartbeat = recorded(
         view=seen,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
-        present=TurnRecord(goal_changes=[aside], deeds=[deed_of("recall", cost=1)]),
+        present=TurnRecord(goal_changes=[aside], deeds=[action_record_of("recall", cost=1)]),
     )
 
     after = heartbeat.effects.afterwards
@@ -251,7 +253,7 @@ def test_the_mood_in_which_the_beat_leaves_it_goes_before_how_it_felt_by_itself(
 def test_replies_that_cannot_be_used_are_counted_warned_of_and_end_in_sleep(
     before: int, kinds: list[str], dormant: bool
 ) -> None:
-    result = Answers().run(nop(beat_of(nops=before, state=StateChanges(notices=[]))))
+    result = Answers().run(nop(heartbeat_of(nops=before, state=StateChanges(notices=[]))))
 
     heartbeat = result.state
     reason = f"{before + 1} heartbeats in a row without a usable reply"
@@ -272,7 +274,7 @@ def test_replies_that_cannot_be_used_are_counted_warned_of_and_end_in_sleep(
 def test_of_a_cycles_ticks_an_unusable_reply_takes_one_and_no_energy_comes_back(
     kind: str, energy: float, columns: tuple[Any, Any]
 ) -> None:
-    heartbeat = beat_of(budget_terms=BudgetTerms(kind=kind), view=situation(energy=energy))
+    heartbeat = heartbeat_of(budget_terms=BudgetTerms(kind=kind), view=situation(energy=energy))
     state = Answers().run(nop(heartbeat)).state.state
     assert (state.energy, state.ticks_left) == columns
 
@@ -288,7 +290,7 @@ def test_the_next_beat_follows_at_once_where_users_wrote_more_than_it_has_taken_
     messages: int, percepts: list[Any], at_once: bool
 ) -> None:
     environment = Environment(now=NOW, user_messages=messages)
-    heartbeat = beat_of(view=situation(environment=environment, percepts=percepts), shift=0.05)
+    heartbeat = heartbeat_of(view=situation(environment=environment, percepts=percepts), shift=0.05)
     following = Answers().run(plan_next(heartbeat)).state.next
 
     assert following is not None
@@ -300,7 +302,7 @@ def test_the_next_beat_follows_at_once_where_users_wrote_more_than_it_has_taken_
 
 def test_the_next_beat_is_planned_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
-    heartbeat = replace(beat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
+    heartbeat = replace(heartbeat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
     following = Answers().run(plan_next(heartbeat)).state.next
     assert following is not None
     assert following.due_at == NOW + 2 * HOUR

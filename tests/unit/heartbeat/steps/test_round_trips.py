@@ -20,7 +20,7 @@ from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.models.ports import CallPurpose, PromptMessage
 from arbor.pipeline.engine import NodeOutcome
-from tests.unit.heartbeat.beats import CALL, Answers, beat_of, moment_of, opening_of, rules_of
+from tests.unit.heartbeat.beats import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
 
 PURSUING: dict[str, Any] = {"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}
@@ -61,7 +61,9 @@ def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
 ) -> None:
     moment = moment_of(rules=rules_of(tier_models=installed))
     heartbeat = (
-        Answers().run(build_the_prompt(beat_of(view=situation(**seen), routing=routing, moment=moment))).state
+        Answers()
+        .run(build_the_prompt(heartbeat_of(view=situation(**seen), routing=routing, moment=moment)))
+        .state
     )
 
     assert [heartbeat.model, *heartbeat.models_left] == models
@@ -71,7 +73,7 @@ def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
 
 def test_the_prompt_has_the_character_and_the_situation_and_the_situation_its_terms() -> None:
     seen = situation(percepts=[percept("The ferry is late")])
-    heartbeat = beat_of(
+    heartbeat = heartbeat_of(
         view=seen, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
     )
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
@@ -93,7 +95,7 @@ def test_the_prompt_has_the_character_and_the_situation_and_the_situation_its_te
 
 def test_percepts_that_the_prompt_has_no_room_for_wait_for_the_next_beat() -> None:
     many = [percept("The ferry is late. " * 200, id=f"percept-{number}") for number in range(40)]
-    heartbeat = Answers().run(build_the_prompt(beat_of(view=situation(percepts=many)))).state
+    heartbeat = Answers().run(build_the_prompt(heartbeat_of(view=situation(percepts=many)))).state
 
     seen = heartbeat.situation
     assert 0 < len(seen.percepts) < len(many)
@@ -102,7 +104,7 @@ def test_percepts_that_the_prompt_has_no_room_for_wait_for_the_next_beat() -> No
 
 @pytest.mark.parametrize(("handle", "reflex"), [("reflex/rules", True), ("openai/large", False)])
 def test_the_situation_says_whether_a_language_model_is_asked(handle: str, reflex: bool) -> None:
-    heartbeat = beat_of(view=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
+    heartbeat = heartbeat_of(view=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
     assert heartbeat.situation.model_is_reflex is reflex
 
@@ -112,7 +114,9 @@ def test_the_situation_says_whether_a_language_model_is_asked(handle: str, refle
 
 def prompted(**changes: Any) -> Beat:
     sections = ({"name": "moment", "text": "Look.", "tokens": 7, "cut": 0},)
-    return beat_of(prompt=PromptParts(system="You live.", user="Look.", sections=sections), turn=1, **changes)
+    return heartbeat_of(
+        prompt=PromptParts(system="You live.", user="Look.", sections=sections), turn=1, **changes
+    )
 
 
 def question_of(heartbeat: Beat, answers: Answers | None = None) -> tuple[Beat, Question]:
@@ -144,7 +148,7 @@ def test_the_reflex_policy_gets_the_situation_itself() -> None:
 
 
 def test_a_model_whose_reply_could_not_be_read_sees_it_and_what_was_wrong() -> None:
-    heartbeat = beat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
+    heartbeat = heartbeat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
     answers = Answers({PastQuestion: ASKED})
     _, question = question_of(heartbeat, answers)
 
@@ -157,7 +161,7 @@ def test_a_model_whose_reply_could_not_be_read_sees_it_and_what_was_wrong() -> N
 
 def test_a_further_turn_goes_on_with_the_conversation() -> None:
     answered = UUID(int=9)
-    heartbeat = beat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
+    heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
     answers = Answers({PastQuestion: ASKED})
     heartbeat, question = question_of(heartbeat, answers)
 
@@ -210,7 +214,7 @@ def test_a_call_that_failed_fails_the_beat_or_asks_the_next_model(
 
 
 def test_a_reflex_that_steps_in_is_told_of_in_the_situation() -> None:
-    heartbeat = with_next_model(beat_of(models_left=["reflex/rules"]))
+    heartbeat = with_next_model(heartbeat_of(models_left=["reflex/rules"]))
     assert heartbeat.situation.model_is_reflex
 
 
@@ -219,7 +223,7 @@ def test_a_reflex_that_steps_in_is_told_of_in_the_situation() -> None:
 
 def test_a_reply_is_read_and_what_is_not_used_is_on_record() -> None:
     text = f"```json\n{json.dumps({**REPLY, 'dreams': 1})}\n```"
-    result = parse(beat_of(turn=1, reply_text=text, invalid_replies=2, failure="x", unreadable="y"))
+    result = parse(heartbeat_of(turn=1, reply_text=text, invalid_replies=2, failure="x", unreadable="y"))
 
     heartbeat = result.state
     assert result.outcome is NodeOutcome.SUCCESS
@@ -236,7 +240,7 @@ def test_a_reply_is_read_and_what_is_not_used_is_on_record() -> None:
 
 
 def test_an_unreadable_reply_is_asked_for_again_and_counts() -> None:
-    result = parse(beat_of(turn=1, reply_text="so what", invalid_replies=1))
+    result = parse(heartbeat_of(turn=1, reply_text="so what", invalid_replies=1))
     heartbeat = result.state
     assert (result.outcome, heartbeat.invalid_replies, heartbeat.reply) == (NodeOutcome.RETRY, 2, None)
     assert heartbeat.failure == f"no usable reply in 2 tries: {heartbeat.unreadable}"
@@ -246,7 +250,7 @@ def test_a_further_turn_takes_up_no_more_goals_than_its_beat_may() -> None:
     goals = [{"title": f"goal {number}"} for number in range(2)]
     earlier = Reply(new_goals=[ProposedGoal(title="a"), ProposedGoal(title="b")])
     before = Dropped(path="a", value="", reason="b")
-    heartbeat = beat_of(
+    heartbeat = heartbeat_of(
         turn=2,
         reply_text=json.dumps({**REPLY, "new_goals": goals}),
         earlier_reply=earlier,

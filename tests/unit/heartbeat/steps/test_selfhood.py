@@ -19,7 +19,7 @@ from arbor.heartbeat.needs import (
 from arbor.heartbeat.reply import IdentityInsight, InsightKind, ProposalChoice, ProposalDecision, Reply
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
 from arbor.selves.proposals import ProposalKind
-from tests.unit.heartbeat.beats import HEARTBEAT, Answers, beat_of
+from tests.unit.heartbeat.beats import HEARTBEAT, Answers, heartbeat_of
 from tests.unit.heartbeat.builders import proposal, situation
 
 MEMORY = UUID(int=77)
@@ -41,7 +41,7 @@ def test_what_has_settled_is_proposed_and_seen_the_surest_first() -> None:
     found = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
     answers = Answers({SettledProposals: found})
 
-    result = answers.run(consolidate(beat_of(view=situation(proposals=seen))))
+    result = answers.run(consolidate(heartbeat_of(view=situation(proposals=seen))))
 
     assert answers.kinds == [SettledProposals]
     shown = result.state.situation.proposals
@@ -56,7 +56,7 @@ def test_what_has_settled_is_proposed_and_seen_the_surest_first() -> None:
 
 def test_at_most_five_proposals_are_shown() -> None:
     found = ProposalOutcome(made=[change(number) for number in range(1, 9)])
-    result = Answers({SettledProposals: found}).run(consolidate(beat_of()))
+    result = Answers({SettledProposals: found}).run(consolidate(heartbeat_of()))
     assert len(result.state.situation.proposals) == 5
 
 
@@ -74,7 +74,7 @@ def test_each_proposal_is_decided_about_and_one_that_cannot_be_is_dropped_with_i
         return f"{need.choice.decision} {need.proposal_id.int}"
 
     answers = Answers({DecideProposal: decided})
-    result = answers.run(process_proposals(beat_of(reply=Reply(proposal_decisions=choices))))
+    result = answers.run(process_proposals(heartbeat_of(reply=Reply(proposal_decisions=choices))))
 
     assert [need.proposal_id.int for need in answers.asked] == [1, 2, 3]
     assert result.changed == ("accept 1", "defer 3")
@@ -112,7 +112,7 @@ def test_an_insight_that_rests_on_a_memory_is_proposed(
     item: IdentityInsight, kind: ProposalKind, content: str, change: dict[str, str]
 ) -> None:
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
-    answers.run(identity_insights(beat_of(reply=Reply(identity_insights=[item]))))
+    answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[item]))))
 
     memories, propose = answers.asked
     assert (list(memories.named), memories.required) == ([str(MEMORY)], False)
@@ -135,7 +135,7 @@ def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reaso
     item: IdentityInsight, reason: str
 ) -> None:
     answers = Answers({OwnMemories: frozenset({MEMORY})})
-    heartbeat = beat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
+    heartbeat = heartbeat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
     result = answers.run(identity_insights(heartbeat))
 
     (dropped,) = result.state.present.dropped
@@ -147,7 +147,7 @@ def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reaso
 
 def test_a_reply_without_insights_asks_for_nothing() -> None:
     answers = Answers()
-    heartbeat = beat_of()
+    heartbeat = heartbeat_of()
     assert answers.run(identity_insights(heartbeat)).state is heartbeat
     assert answers.asked == []
 
@@ -155,14 +155,14 @@ def test_a_reply_without_insights_asks_for_nothing() -> None:
 def test_what_becomes_of_insights_is_said() -> None:
     found = ProposalOutcome(made=[change(1)], known=[change(2)], expired=[change(3)])
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: found})
-    result = answers.run(identity_insights(beat_of(reply=Reply(identity_insights=[insight()]))))
+    result = answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[insight()]))))
     assert result.changed == ("proposed: I am 1", "proposed already: I am 2", "fell out of the queue: I am 3")
 
 
 def test_an_error_that_is_none_of_the_domains_ends_the_beat() -> None:
     choice = ProposalDecision(proposal_id=str(UUID(int=1)), decision=ProposalChoice.ACCEPT)
-    work = process_proposals(beat_of(reply=Reply(proposal_decisions=[choice])))
+    work = process_proposals(heartbeat_of(reply=Reply(proposal_decisions=[choice])))
     with pytest.raises(ZeroDivisionError):
         Answers({DecideProposal: ZeroDivisionError()}).run(work)
-    work = process_proposals(beat_of(reply=Reply(proposal_decisions=[choice])))
+    work = process_proposals(heartbeat_of(reply=Reply(proposal_decisions=[choice])))
     assert Answers({DecideProposal: NotFound("gone")}).run(work).state.present.dropped[0].reason == "gone"

@@ -1,4 +1,4 @@
-"""Themes and concepts from the command line: found, named, placed, merged, and on the tip of the tongue."""
+"""Commands for clusters and concepts: name, refresh, assign, link, place, merge, and partial recall."""
 
 from __future__ import annotations
 
@@ -25,88 +25,86 @@ MEMBERS, OTHERS = 10, 100
 
 @pytest.fixture
 def vega(arbor: Arbor, one_tenant: str) -> Agent:
-    """Return an agent with a theme that is more than any of its memories, among a hundred others."""
+    """Return an agent with one cluster of ten memories, and a hundred memories outside the cluster."""
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     tenant_id = tenant_by_slug(one_tenant).id
-    said = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
-    said += [f"Something else {number}" for number in range(OTHERS)]
-    near = [0.65] * MEMBERS + [0.0] * OTHERS
+    texts = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
+    texts += [f"Something else {number}" for number in range(OTHERS)]
+    cosines = [0.65] * MEMBERS + [0.0] * OTHERS
     rows = [
-        cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[place + 1] for place, cosine in enumerate(near)
+        cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[place + 1] for place, cosine in enumerate(cosines)
     ]
     with tenant_transaction(tenant_id):
         agent: Agent = Agent.objects.get(name="Vega")
         store(
             agent_id=agent.id,
-            memories=[a_memory(text, session="talk", position=place) for place, text in enumerate(said)],
+            memories=[a_memory(text, session="talk", position=place) for place, text in enumerate(texts)],
             vectors=np.asarray(rows, dtype=np.float32),
         )
     recluster_mind(tenant_id, agent.id)
     return agent
 
 
-def theme_of(agent: Agent) -> Cluster:
+def cluster_of(agent: Agent) -> Cluster:
     with tenant_transaction(agent.tenant_id):
         return Cluster.objects.get(agent_id=agent.id)
 
 
 def member_of(agent: Agent) -> UUID:
     with tenant_transaction(agent.tenant_id):
-        memory_id: UUID = theme_of(agent).members.values_list("memory_id", flat=True)[0]
+        memory_id: UUID = cluster_of(agent).members.values_list("memory_id", flat=True)[0]
         return memory_id
 
 
 @pytest.fixture
-def _vague(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every text be about the theme, and about none of its memories."""
+def _query_near_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give every text a vector that is near the center of the cluster, but near none of its memories."""
     monkeypatch.setattr(partial, "embed_texts", lambda **_: np.asarray([0.6 * AXES[0] + 0.8 * AXES[255]]))
 
 
-@pytest.mark.usefixtures("_vague")
-def test_a_recall_without_a_clear_memory_shows_what_is_on_the_tip_of_the_tongue(
-    arbor: Arbor, vega: Agent
-) -> None:
-    told = arbor("recall", "Vega", "who was it again", "--json").json
-    (theme,) = told["tip_of_the_tongue"]
-    assert theme["name"] == theme_of(vega).name
+@pytest.mark.usefixtures("_query_near_cluster")
+def test_a_recall_without_a_clear_memory_shows_clusters(arbor: Arbor, vega: Agent) -> None:
+    output = arbor("recall", "Vega", "who was it again", "--json").json
+    (cluster,) = output["tip_of_the_tongue"]
+    assert cluster["name"] == cluster_of(vega).name
     assert "on the tip of the tongue: coltrane" in arbor("recall", "Vega", "who was it again").out
     assert arbor("recall", "Vega", "coltrane saxophone", "--json").json["tip_of_the_tongue"] == []
     (same,) = arbor("memory", "theme", "tip", "Vega", "coltrane saxophone", "--json").json["themes"]
-    assert same["cluster_id"] == theme["cluster_id"]
+    assert same["cluster_id"] == cluster["cluster_id"]
 
 
-def test_a_theme_is_named_and_computed_anew_by_hand(arbor: Arbor, vega: Agent) -> None:
-    theme = str(theme_of(vega).id)
-    assert arbor("memory", "theme", "name", "Vega", theme, "Evenings at the club", "--json").json["name"]
+def test_a_cluster_is_renamed_and_refreshed(arbor: Arbor, vega: Agent) -> None:
+    cluster_id = str(cluster_of(vega).id)
+    assert arbor("memory", "theme", "name", "Vega", cluster_id, "Evenings at the club", "--json").json["name"]
     with tenant_transaction(vega.tenant_id):
         Cluster.objects.update(stale=True, keywords=[])
-    assert arbor("memory", "theme", "refresh", "Vega", theme[-8:], "--json").code == 0
-    found = theme_of(vega)
-    assert (found.name, found.stale, found.size) == ("Evenings at the club", False, MEMBERS)
-    assert {"coltrane", "saxophone"} <= set(found.keywords)
+    assert arbor("memory", "theme", "refresh", "Vega", cluster_id[-8:], "--json").code == 0
+    cluster = cluster_of(vega)
+    assert (cluster.name, cluster.stale, cluster.size) == ("Evenings at the club", False, MEMBERS)
+    assert {"coltrane", "saxophone"} <= set(cluster.keywords)
     with tenant_transaction(vega.tenant_id):
         assert AuditEvent.objects.filter(message__contains="named the theme").count() == 1
-    refused = arbor("memory", "theme", "name", "Vega", theme, " ")
+    refused = arbor("memory", "theme", "name", "Vega", cluster_id, " ")
     assert refused.code == 1
     assert "1 to 200" in refused.err
 
 
-def test_a_memory_is_assigned_and_linked_by_hand(arbor: Arbor, vega: Agent) -> None:
+def test_a_memory_is_assigned_to_clusters_and_linked(arbor: Arbor, vega: Agent) -> None:
     memory_id = str(member_of(vega))
-    themes = arbor("memory", "theme", "assign", "Vega", memory_id, "--most", "3", "--json").json["themes"]
-    assert list(themes) == [str(theme_of(vega).id)]
-    told = arbor("memory", "concept", "link", "Vega", memory_id, "Jazz", "--strength", "0.8", "--json").json
-    assert told["concepts"]["Jazz"] == 0.8
+    clusters = arbor("memory", "theme", "assign", "Vega", memory_id, "--most", "3", "--json").json["themes"]
+    assert list(clusters) == [str(cluster_of(vega).id)]
+    output = arbor("memory", "concept", "link", "Vega", memory_id, "Jazz", "--strength", "0.8", "--json").json
+    assert output["concepts"]["Jazz"] == 0.8
 
 
-def test_concepts_are_placed_and_merged_by_hand(arbor: Arbor, vega: Agent) -> None:
+def test_concepts_are_placed_and_merged(arbor: Arbor, vega: Agent) -> None:
     memory_id = str(member_of(vega))
     for name in ("jazz", "music", "jazz music"):
         assert arbor("memory", "concept", "link", "Vega", memory_id, name).code == 0
     assert arbor("memory", "concept", "place", "Vega", "jazz", "--below", "music").code == 0
-    circle = arbor("memory", "concept", "place", "Vega", "music", "--below", "jazz")
-    assert circle.code == 1
-    assert "cannot stand above itself" in circle.err
+    cycle = arbor("memory", "concept", "place", "Vega", "music", "--below", "jazz")
+    assert cycle.code == 1
+    assert "cannot stand above itself" in cycle.err
     assert arbor("memory", "concept", "merge", "Vega", "jazz", "jazz music").code == 0
     tree = arbor("memory", "concept", "list", "Vega", "--json").out
     assert "jazz music" not in tree

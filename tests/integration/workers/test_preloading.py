@@ -1,4 +1,4 @@
-"""Data that a pool loads before it forks."""
+"""Preloading: the data that a worker loads before its pool forks."""
 
 from __future__ import annotations
 
@@ -16,43 +16,41 @@ from arbor.pipeline import graph
 
 
 @pytest.fixture
-def cold() -> None:
+def empty_caches() -> None:
     """Clear the caches of this process."""
     graph._read.cache_clear()
     wordllama._load.cache_clear()
 
 
-class Beginning:
-    """A worker, as far as the signal needs one."""
+class FakeWorker:
+    """A worker with only the attributes that the signal handler reads."""
 
     def __init__(self, queue: Queue) -> None:
         queues = SimpleNamespace(consume_from={queue.value: None})
         self.app = SimpleNamespace(amqp=SimpleNamespace(queues=queues))
 
 
-def begin(celery: Celery, queue: Queue) -> tuple[int, int]:
-    """Let a worker of this queue begin; return how many pipelines and embedders its process then has."""
-    worker_init.send(sender=Beginning(queue))
+def start_worker(celery: Celery, queue: Queue) -> tuple[int, int]:
+    """Send the start signal of a worker of this queue; return the numbers of cached pipelines and embedders."""
+    worker_init.send(sender=FakeWorker(queue))
     return graph._read.cache_info().currsize, wordllama._load.cache_info().currsize
 
 
-def test_a_pool_that_walks_heartbeats_has_the_pipeline_and_the_embedder_before_it_forks(
-    celery: Celery, cold: None
-) -> None:
-    assert begin(celery, Queue.HEARTBEAT) == (1, 1)
+def test_heartbeat_workers_preload_pipeline_and_embedder(celery: Celery, empty_caches: None) -> None:
+    assert start_worker(celery, Queue.HEARTBEAT) == (1, 1)
 
 
 @pytest.mark.parametrize("queue", [Queue.DISPATCH, Queue.LLM, Queue.CLEANUP])
-def test_other_pools_do_without(celery: Celery, cold: None, queue: Queue) -> None:
-    assert begin(celery, queue) == (0, 0)
+def test_other_workers_preload_nothing(celery: Celery, empty_caches: None, queue: Queue) -> None:
+    assert start_worker(celery, queue) == (0, 0)
 
 
-def test_an_embedder_that_cannot_be_had_keeps_no_pool_from_beginning(
-    celery: Celery, cold: None, monkeypatch: pytest.MonkeyPatch
+def test_a_worker_starts_without_an_unavailable_embedder(
+    celery: Celery, empty_caches: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         embedding,
         "installation_model",
         lambda: EmbeddingModel(name="nobody/knows", dimension=256),
     )
-    assert begin(celery, Queue.HEARTBEAT) == (1, 0)
+    assert start_worker(celery, Queue.HEARTBEAT) == (1, 0)
