@@ -141,7 +141,7 @@ def test_the_inbox_is_listed_read_and_answered(arbor: Arbor, agent: Agent) -> No
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
     assert arbor("inbox", "list", "--json").json["unread"] == 0
     assert arbor("inbox", "list", "--unread", "--json").json["messages"] == []
-    assert "Vega hears it" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
+    assert "Vega receives the answer" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
     with tenant_transaction(agent.tenant_id):
         assert Percept.objects.get().content == "> The river froze.\nWalk with care."
 
@@ -228,7 +228,7 @@ def test_what_one_tenant_alone_has_is_found_without_naming_it(arbor: Arbor, two:
     mine, other = two
     message = written(other, content="The river froze.")
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
-    assert "Rigel hears it" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
+    assert "Rigel receives the answer" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
     failed = written(other, kind="email", target="ann@example.org", status="failed", sent_at=None)
     assert arbor("contact", "outbox", "retry", str(failed.id)[-8:], "--json").json["tenant"] == slug_of(other)
     assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out

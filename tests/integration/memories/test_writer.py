@@ -224,7 +224,7 @@ def test_writers_of_the_same_agents_do_not_deadlock(tenant: Tenant, mind: Agent,
 def test_placing_in_steps_equals_storing_one_by_one(
     tenant: Tenant, server: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch, seed: int, filled: bool
 ) -> None:
-    monkeypatch.setattr(appraisal, "_later", lambda ttl: LATER + ttl)
+    monkeypatch.setattr(appraisal, "_expiry", lambda ttl: LATER + ttl)
     models = [installation_model(), REMOTE, installation_model()]
     with tenant_transaction(tenant.id):
         singly, together = AgentFactory.create_batch(3), AgentFactory.create_batch(3)
