@@ -261,8 +261,11 @@ def test_a_budget_that_runs_low_is_in_the_prompt_and_on_record_once(
         kinds = [notice["kind"] for notice in state_of(agent).notices]
         assert "budget" in kinds
     if level == "halt":
-        tomorrow = renewed_at(datetime.now(UTC))
-        assert tomorrow <= schedule_of(agent).next_due_at <= tomorrow + timedelta(minutes=3)
+        now = datetime.now(UTC)
+        tomorrow = renewed_at(now)
+        # Shortly before midnight the next regular heartbeat may be later still.
+        latest = max(tomorrow + timedelta(minutes=3), now + timedelta(hours=2))
+        assert tomorrow <= schedule_of(agent).next_due_at <= latest
 
 
 def test_the_goal_to_spend_less_saves_and_is_closed_when_the_budget_renews(

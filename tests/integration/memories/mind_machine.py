@@ -155,6 +155,8 @@ class MindMachine(RuleBasedStateMachine):
             del self.status[memory_id]
             self.purged.add(self.content.pop(memory_id))
             self.permanent.discard(memory_id)
+        # Another memory may have the same text.
+        self.purged -= set(self.content.values())
 
     @rule(chosen=places)
     def purge_without_right(self, chosen: list[int]) -> None:
