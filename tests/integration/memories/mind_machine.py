@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
@@ -29,6 +29,7 @@ from apps.memories.services.store.remember import remember, store
 from apps.memories.services.store.revision import doubt, revise, weigh_anew
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import create_tenant
 from arbor.errors import Invalid, PermissionDenied
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.recall_request import RecallRequest
@@ -64,6 +65,8 @@ class MindMachine(RuleBasedStateMachine):
 
     @initialize()
     def open_mind(self) -> None:
+        # A tenant for each example: purged texts are looked for among all agents of a tenant.
+        self.tenant = create_tenant(slug=f"example-{uuid4().hex}", name="Example")
         with tenant_transaction(self.tenant.id):
             self.agent: Agent = AgentFactory.create()
         #: In the order of storing.

@@ -12,18 +12,17 @@ from apps.agents.models import Agent
 from apps.memories.services.retention.archive import purge
 from apps.memories.services.store.remember import remember
 from apps.memories.services.store.revision import revise
-from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.integration.memories.conftest import a_memory
 from tests.integration.memories.mind_invariants import tables_with
 from tests.integration.memories.mind_machine import MindMachine
 
 
-def test_any_order_of_acts_leaves_a_mind_sound(tenant: Tenant, cleaner: psycopg.Connection[Any]) -> None:
+def test_any_order_of_acts_leaves_a_mind_sound(database: None, cleaner: psycopg.Connection[Any]) -> None:
     class Machine(MindMachine):
         pass
 
-    Machine.tenant, Machine.cleaner = tenant, cleaner
+    Machine.cleaner = cleaner
     run_state_machine_as_test(
         Machine,
         settings=settings(
