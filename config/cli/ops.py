@@ -15,7 +15,7 @@ from rich.markup import escape
 from apps.agents.models import Agent
 from apps.console.pictures.pipeline import draw_pipeline
 from apps.console.pictures.pipeline_svg import svg_of
-from apps.maintenance.services.failed_calls import failed_errands, retry_failed_maintenance_calls
+from apps.maintenance.services.failed_calls import failed_maintenance_calls, retry_failed_maintenance_calls
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, PipelineInvalid
 from arbor.heartbeat.dry_run import DryRun, Script, dry_run
@@ -202,7 +202,7 @@ def list_failed_calls(agent: ChosenAgent | None, *, retry: bool, tenant_slug: st
     """List and retry failed maintenance calls."""
     agent_id = agent.id if agent else None
     with tenant_transaction(choose_tenant(tenant_slug).id):
-        failed = failed_errands(agent_id=agent_id)
+        failed = failed_maintenance_calls(agent_id=agent_id)
         retried = retry_failed_maintenance_calls(actor=actor(), agent_id=agent_id) if retry else 0
     output = listing(
         "failed", failed, CALL, about={"retried": retried}, empty="No call of maintenance has failed."

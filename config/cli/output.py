@@ -30,8 +30,6 @@ from config.cli.printable import escaped, printable
 #: A table in a file or a pipe is not cut to a terminal's width.
 _WIDTH_OF_PIPES = 200
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
 
 class _Screen(Console):
     """A terminal that only Arbor drives: text of strangers and models cannot."""

@@ -1,4 +1,4 @@
-"""External calls on their way: the message that hands one to a worker, and the worker's lease."""
+"""The message that enqueues an external call, and the lease of the worker that executes it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ class FailedMaintenanceCall:
     ended_at: datetime
 
 
-def failed_errands(*, agent_id: UUID | None = None, limit: int = 100) -> list[FailedMaintenanceCall]:
+def failed_maintenance_calls(
+    *, agent_id: UUID | None = None, limit: int = 100
+) -> list[FailedMaintenanceCall]:
     """Return the failed maintenance calls of an agent or the whole tenant, latest first. One statement."""
     return [
         FailedMaintenanceCall(

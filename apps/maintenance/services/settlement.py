@@ -1,4 +1,4 @@
-"""Maintenance calls: external calls without a heartbeat.
+"""Settle maintenance calls: apply their replies, and schedule their retries.
 
 A reply is applied in the transaction that stores it: once or not at all. A lost message is published again, the try of a
 lost worker counts as failed, and failed tries are repeated with growing delays until the call is marked as failed.

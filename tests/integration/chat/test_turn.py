@@ -15,7 +15,7 @@ from apps.contacts.models import ChatMessage
 from apps.contacts.services import chat
 from apps.contacts.services.chat import answer_turn, receive_turn, say
 from apps.heartbeats.services.calls import execute_call
-from apps.maintenance.services.failed_calls import failed_errands
+from apps.maintenance.services.failed_calls import failed_maintenance_calls
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.memories.models import CodeSnippet, Memory
 from apps.queues import Task
@@ -103,7 +103,7 @@ def test_a_failed_call_leaves_what_was_said_and_why_there_is_no_answer(
         asked = ChatMessage.objects.get(speaker=Speaker.USER)
         memories = Memory.objects.filter(agent_id=agent.id, session=f"chat:{asked.session_id}")
         assert [memory.role for memory in memories] == ["user"]
-        assert failed_errands() == [], "it is no errand of maintenance"
+        assert failed_maintenance_calls() == [], "it is no errand of maintenance"
 
 
 def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, agent: Agent) -> None:

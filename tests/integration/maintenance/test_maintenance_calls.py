@@ -20,7 +20,7 @@ from apps.heartbeats.services.call_leases import lease_calls
 from apps.heartbeats.services.calls import execute_call
 from apps.maintenance.services import purposes
 from apps.maintenance.services.consolidation import maintain_episodes
-from apps.maintenance.services.failed_calls import failed_errands, retry_failed_maintenance_calls
+from apps.maintenance.services.failed_calls import failed_maintenance_calls, retry_failed_maintenance_calls
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.maintenance.services.settlement import WAITS
 from apps.memories.services.jobs.rounds import Round
@@ -394,13 +394,13 @@ def test_what_failed_is_asked_about_anew_when_a_person_says_so(
         recover_maintenance_calls()
     fleet.run()
     with tenant_transaction(agent.tenant_id):
-        (failed,) = failed_errands(agent_id=agent.id)
+        (failed,) = failed_maintenance_calls(agent_id=agent.id)
         assert (failed.purpose, failed.about, failed.model) == ("summarize", "an episode", "scripted/model")
         assert failed.reason.startswith("ReplyInvalid: expected a JSON object")
         assert retry_failed_maintenance_calls(actor="cli:ann", agent_id=agent.id) == 1
         assert retry_failed_maintenance_calls(actor="cli:ann") == 0
         assert AuditEvent.objects.get(actor="cli:ann").detail == {"purposes": {"summarize": 1}}
-        assert failed_errands() == []
+        assert failed_maintenance_calls() == []
     scripted(SUMMARY)
     maintain_episodes()
     fleet.run()
