@@ -16,6 +16,8 @@ from bench.stub_process import RunningStub
 #: Agents are made due again this often: well under the dispatcher's period.
 AGAIN_EVERY_S = 0.1
 _GIVE_UP_AFTER_S = 120.0
+#: The fleet is at rest when it uses less than this share of one core for a second.
+_REST_SHARE = 0.15
 
 _DUE_NOW = (
     "UPDATE heartbeats_heartbeatschedule SET next_due_at = now()"
@@ -92,6 +94,17 @@ class Fleet:
             if time.monotonic() > deadline:
                 raise RuntimeError(f"heartbeats are still under way:\n{self.log_ends()}")
             time.sleep(AGAIN_EVERY_S)
+
+    def wait_for_rest(self) -> None:
+        """Wait until maintenance and the servers have finished what the load left to them."""
+        deadline = time.monotonic() + _GIVE_UP_AFTER_S
+        used_s = sum(self.cpu_s().values())
+        while time.monotonic() < deadline:
+            time.sleep(1)
+            before_s, used_s = used_s, sum(self.cpu_s().values())
+            if used_s - before_s < _REST_SHARE:
+                return
+        say(f"the fleet has not come to rest for {_GIVE_UP_AFTER_S:.0f} s")
 
     def log_ends(self) -> str:
         """Return the last lines of each part's log."""

@@ -81,6 +81,7 @@ def measure(
         fleet.run_until(ended=agents * warm_up)
         figures = _measure_load(fleet, agents=agents, seconds=seconds, beats=beats)
         fleet.drain()
+        fleet.wait_for_rest()
         clock = _ELAPSED if one(database, _HAS_COLUMN, {"name": _ELAPSED}) else _SHARE
         alone = lone_beats(database, population, beats=lone, column=clock)
         doubled = one(database, DOUBLED)
