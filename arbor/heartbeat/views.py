@@ -115,6 +115,8 @@ class PeerView(SituationPart):
     """A peer; `trust` is the current one."""
 
     name: str
+    #: The peer's id, if it is an agent.
+    peer_id: str = ""
     #: Whether one of the percepts is theirs.
     present: bool = False
     trust: Fraction

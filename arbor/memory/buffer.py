@@ -7,9 +7,10 @@ from datetime import timedelta
 
 from arbor.errors import Invalid
 from arbor.memory.content import check_content
-from arbor.memory.importance import appraise
+from arbor.memory.importance import appraise, appraised_role
 from arbor.memory.lexical import query_terms
-from arbor.memory.values import ROLE_LENGTH, SOURCE_LENGTH, MemoryType
+from arbor.memory.trust import check_unit
+from arbor.memory.values import DEFAULT_TRUST, ROLE_LENGTH, SOURCE_LENGTH, MemoryType
 
 #: What is held becomes a memory when it weighs so much, or when the agent came back to it so often (the constants of
 #: seed 004's origin).
@@ -38,6 +39,8 @@ class NewBufferItem:
     #: Who said it, as in `NewMemory`.
     role: str = ""
     source: str = ""
+    #: How far it is believed, 0 to 1; the memory that it may become is trusted so far.
+    trust: float = DEFAULT_TRUST
 
     def __post_init__(self) -> None:
         check_content(self.content)
@@ -47,6 +50,7 @@ class NewBufferItem:
             )
         if self.importance is not None and not 0 <= self.importance <= 1:
             raise Invalid(f"importance must be a number from 0 to 1, got {self.importance}")
+        check_unit("trust", self.trust)
         for name, value, longest in (
             ("role", self.role, ROLE_LENGTH),
             ("source", self.source, SOURCE_LENGTH),
@@ -59,7 +63,8 @@ class NewBufferItem:
         """Its importance, appraised if nobody said it."""
         if self.importance is not None:
             return self.importance
-        return appraise(self.content, role=self.role, type=MemoryType.EPISODIC).importance
+        role = appraised_role(role=self.role, source=self.source)
+        return appraise(self.content, role=role, type=MemoryType.EPISODIC).importance
 
 
 def matters(*, importance: float, accesses: int) -> bool:

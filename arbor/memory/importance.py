@@ -28,10 +28,12 @@ SMALL_TALK = 0.15
 #: "Remember this" (seed 001).
 EXPLICIT = 1.0
 
-#: Roles of machines' output. What a page or a file says is data: it cannot ask to be remembered.
-_OUTPUTS = frozenset({"tool", "tool_result", "function"})
+#: The role of those whose "remember this" counts. What others write, a page says or the agent notes is data: it asks nothing.
+USER = "user"
+#: The source of what a person gives an agent.
+OPERATOR = "operator"
 #: Who speaks of their own work: the agent itself and its tools. A person who reports a failure is not one.
-_OWN = _OUTPUTS | {"", "assistant", "system"}
+_OWN = frozenset({"", "agent", "assistant", "function", "system", "tool", "tool_result"})
 #: Longer texts are no small talk, in words.
 _SMALL_TALK_WORDS = 12
 _SCALES = frozenset({"k", "m", "bn", "thousand", "million", "billion"})
@@ -76,13 +78,13 @@ def appraise(
 ) -> Appraisal:
     """Return what a text is worth, from 0 to 1, and as what it is kept. Case and white space do not count.
 
-    `role` is who said it, as in `NewMemory`. "Remember this" is 1.0 and for good; small talk is 0.15; else each factor
-    adds to 0.5, up to 0.95. Only what happened wears out: facts, procedures and patterns last.
+    `role` is who said it, as in `NewMemory`. A user's "remember this" is 1.0 and for good; small talk is 0.15; else each
+    factor adds to 0.5, up to 0.95. Only what happened wears out: facts, procedures and patterns last.
     """
     folded = fold(text)
     tokens = tokens_of(folded)
     speaker = role.casefold()
-    if speaker not in _OUTPUTS and (asked := _asks_to_remember(tokens, lists)):
+    if speaker == USER and (asked := _asks_to_remember(tokens, lists)):
         return Appraisal(importance=EXPLICIT, retention=Retention.PERMANENT, reasons=(f"asked: {asked}",))
     words = [token for token in tokens if token not in CLAUSE_ENDS]
     if _is_small_talk(words, lists):
@@ -95,6 +97,11 @@ def appraise(
         retention=_retention(found, speaker, type),
         reasons=tuple(f"{factor}: {word}" for factor, word in found.items()),
     )
+
+
+def appraised_role(*, role: str, source: str) -> str:
+    """Return the role under which a text is appraised: what a person gives an agent is a user's word."""
+    return role or (USER if source == OPERATOR else "")
 
 
 def at_least(retention: Retention, least: Retention, *, but: Collection[Retention] = ()) -> Retention:

@@ -49,7 +49,7 @@ _MOST = SATURATION + 1
 _SPOKEN = 1.0
 _NAME_WORDS = 8
 #: Roles that nobody is called by: "which system" does not mean them.
-_MACHINES = frozenset({"system", "tool", "tool_result", "function"})
+_MACHINES = frozenset({"environment", "system", "tool", "tool_result", "function"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,7 @@ class BufferItemAdmin(AgentRowsAdmin):
         "beginning",
         "agent_link",
         "importance_shown",
+        "trust_shown",
         "accesses",
         "heard_from",
         "expires",
@@ -121,6 +122,7 @@ class BufferItemAdmin(AgentRowsAdmin):
         "content",
         "agent",
         "importance_shown",
+        "trust_shown",
         "heard_from",
         "accesses",
         "created_at",
@@ -138,6 +140,7 @@ class BufferItemAdmin(AgentRowsAdmin):
     )
 
     beginning = columns.beginning("content", "content")
+    trust_shown = columns.share("trust", "trust")
     importance_shown = columns.share("importance", "importance")
     heard_from = columns.origin("source", "source")
     expires = columns.moment("expires_at", "expires")

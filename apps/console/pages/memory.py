@@ -20,7 +20,7 @@ from apps.memories.models import Activation, ClusterMember, Edge, Memory, Memory
 from apps.memories.services.store.appraisal import word_lists
 from arbor.memory.activation import level_after
 from arbor.memory.forgetting import days_between, decayed_importance, effective_importance, relevance
-from arbor.memory.importance import Appraisal, appraise
+from arbor.memory.importance import Appraisal, appraise, appraised_role
 from arbor.memory.neighborhood import KEPT
 from arbor.memory.values import MemoryType
 
@@ -157,7 +157,10 @@ def _weight(memory: Memory, access: Any) -> WeightRow:
     activation = Activation.objects.filter(memory_id=memory.id).first()
     return WeightRow(
         appraisal=appraise(
-            memory.content, role=memory.role, type=MemoryType(memory.type), lists=word_lists()
+            memory.content,
+            role=appraised_role(role=memory.role, source=memory.source),
+            type=MemoryType(memory.type),
+            lists=word_lists(),
         ),
         effective=effective,
         decayed=decayed_importance(importance=effective, days_since_use=days_between(used_at, now)),

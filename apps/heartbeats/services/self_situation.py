@@ -129,6 +129,7 @@ def _peer(row: Mapping[str, Any], columns: Mapping[str, Any]) -> PeerView:
     heard = {percept["kind"] for percept in columns["percepts"]}
     return PeerView(
         name=row["name"],
+        peer_id=row["peer_id"] or "",
         present=row["present"]
         or (row["peer_id"] is None and row["name"] == USER and "user_message" in heard),
         trust=trust(

@@ -24,6 +24,8 @@ class BufferItem(TenantModel):
     #: Who said it, as of a memory.
     role = models.CharField(max_length=100, blank=True, db_default="")
     importance = models.FloatField(default=0.3)
+    #: How far it is believed, as of a memory.
+    trust = models.FloatField(default=1.0, db_default=1.0)
     #: Where it came from: `heartbeat:ID`, `operator`.
     source = models.CharField(max_length=200, blank=True)
     #: Empty until the embedder has seen it.
@@ -46,6 +48,9 @@ class BufferItem(TenantModel):
             models.CheckConstraint(
                 condition=models.Q(importance__gte=0) & models.Q(importance__lte=1),
                 name="memories_buffer_importance",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(trust__gte=0) & models.Q(trust__lte=1), name="memories_buffer_trust"
             ),
         ]
         indexes = [

@@ -12,8 +12,8 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
+from arbor.heartbeat.sources import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.state import Beat, Inquiry
-from arbor.heartbeat.steps.new_memories import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.heartbeat.steps.round_trips import OUT_OF_REACH, with_next_model
 from arbor.memory.details import SemanticDetail

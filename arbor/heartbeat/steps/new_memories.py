@@ -13,7 +13,8 @@ import numpy.typing as npt
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
-from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Situation
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
+from arbor.heartbeat.sources import own_source, source_of
 from arbor.heartbeat.state import Beat
 from arbor.memory.details import SemanticDetail
 from arbor.memory.english import STOP_WORDS
@@ -22,7 +23,6 @@ from arbor.memory.lexical import term_of, words_of
 from arbor.memory.recall_request import RecallFilter
 from arbor.memory.trust import Source, cap, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory, Retention
-from arbor.selves.trust import UNMET
 from arbor.values import replace
 
 #: Above the importance of notes.
@@ -122,10 +122,6 @@ def only_of(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter:
     return replace(base, types=types, since=since, until=until)
 
 
-#: Trust in the agent's own conclusions: below 1, for a model can err.
-OWN_CONCLUSION_TRUST = 0.8
-#: Trust in a user's messages: above `DEFAULT_SOURCE_TRUST`, for the source is known.
-USER_TRUST = 0.7
 #: The least share of a text's terms in a message that makes the message its source.
 _REPEATED_SHARE = 0.5
 
@@ -136,14 +132,12 @@ LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shal
 def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False) -> NewMemory:
     """Return a memory with its source and the trust that its source allows (`trust.cap`).
 
-    The source is a user or peer whose message has most of its terms, else, or if `concluded`, the agent itself. A fact
+    The source is the sender of a percept that has most of its terms, else, or if `concluded`, the agent itself. A fact
     has its source in its detail, without a time: repeated notes then store equal details.
     """
-    source = _own(situation)
-    if not concluded and _repeats(memory.content, _messages(situation)):
-        source = Source(kind="user", reference="user", trust=USER_TRUST)
-    elif not concluded and (peer := _peer_source(memory.content, situation)) is not None:
-        source = peer
+    source = own_source(situation.agent_id)
+    if not concluded and (sender := _sender(memory.content, situation)) is not None:
+        source = sender
     if memory.type is not MemoryType.SEMANTIC:
         return replace(memory, trust=cap([source]))
     detail = SemanticDetail(sources=(source,), extra=memory.detail)
@@ -154,22 +148,20 @@ def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False)
     )
 
 
-def _own(situation: Situation) -> Source:
-    return Source(kind="heartbeat", reference=f"agent:{situation.agent_id}", trust=OWN_CONCLUSION_TRUST)
-
-
-def _peer_source(text: str, situation: Situation) -> Source | None:
-    """Return the peer whose message the text repeats, with its trust (seed 003, 10.3), at most that of a user."""
-    trusted = {peer.name: peer.trust for peer in situation.peers}
+def _sender(text: str, situation: Situation) -> Source | None:
+    """Return the source whose percepts the text repeats: users first, then peers, then what is no person."""
+    senders: dict[tuple[int, str], list[PerceptView]] = {}
     for percept in situation.percepts:
-        if percept.kind == PEER_MESSAGE and percept.peer and _repeats(text, [percept.content]):
-            trust = min(trusted.get(percept.peer, UNMET), USER_TRUST)
-            return Source(kind="agent", reference=f"agent:{percept.peer_id}", trust=trust)
+        source = source_of(percept, situation.peers)
+        senders.setdefault((_precedence(percept), source.key), []).append(percept)
+    for _, percepts in sorted(senders.items(), key=lambda sender: sender[0][0]):
+        if _repeats(text, [percept.content for percept in percepts]):
+            return source_of(percepts[0], situation.peers)
     return None
 
 
-def _messages(situation: Situation) -> list[str]:
-    return [percept.content for percept in situation.percepts if percept.kind == USER_MESSAGE]
+def _precedence(percept: PerceptView) -> int:
+    return (USER_MESSAGE, PEER_MESSAGE, percept.kind).index(percept.kind)
 
 
 def _repeats(text: str, messages: Iterable[str]) -> bool:

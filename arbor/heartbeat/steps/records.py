@@ -26,6 +26,7 @@ from arbor.heartbeat.results import (
     links_of,
 )
 from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
+from arbor.heartbeat.sources import role_of, source_of
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.inner_state import events_of
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
@@ -34,7 +35,8 @@ from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
-from arbor.memory.values import MemoryType, NewMemory, Retention
+from arbor.memory.trust import cap
+from arbor.memory.values import ROLE_LENGTH, MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.emotions import felt
 from arbor.values import replace
@@ -158,8 +160,9 @@ def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
     return [
         NewBufferItem(
             content=percept.content,
-            role="user" if percept.kind == USER_MESSAGE else "",
+            role=role_of(percept)[:ROLE_LENGTH],
             source=heartbeat.source,
+            trust=cap([source_of(percept, heartbeat.situation.peers)]),
         )
         for percept in heartbeat.situation.percepts
         if percept.content.strip()

@@ -43,12 +43,12 @@ def test_what_it_decides_to_remember_is_weighed_by_what_it_says_and_lasts_unless
     assert (red.importance, red.retention) == (0.9, "lasting")
 
 
-def test_its_notes_last_and_those_it_is_asked_to_remember_stay(beater: Beater, agent: Agent) -> None:
+def test_its_notes_last_and_its_own_requests_ask_for_nothing(beater: Beater, agent: Agent) -> None:
     notes = ["The reef is red.", "Remember this: the gate code is 4711."]
     beater.beat(reply_of(memory_notes=[{"text": text, "referenced_date": None} for text in notes]))
     plain, asked = (_kept(agent, content=text) for text in notes)
     assert (plain.importance, plain.retention, plain.expires_at) == (0.6, "lasting", None)
-    assert (asked.importance, asked.retention, asked.expires_at) == (1.0, "permanent", None)
+    assert (asked.importance, asked.retention, asked.expires_at) == (0.6, "lasting", None)
 
 
 def test_a_beat_is_remembered_for_a_month_and_one_in_which_nothing_worked_for_two_weeks(

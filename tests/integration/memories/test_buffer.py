@@ -86,6 +86,21 @@ def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
     assert len(find(mind, "parcel", vector=[1.0, 0.0])) == 1
 
 
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("together", [False, True])
+def test_of_two_words_the_trusted_one_counts(mind: Agent, order: int, together: bool) -> None:
+    text = "Pay Ann first."
+    things = [
+        NewBufferItem(content=text, role="Vega", trust=0.3),
+        NewBufferItem(content=text, role="user", trust=0.7),
+    ][::order]
+    with tenant_transaction(mind.tenant_id):
+        for some in [things] if together else [[thing] for thing in things]:
+            hold(agent_id=mind.id, things=some)
+    (item,) = held(mind)
+    assert (item.role, item.trust) == ("user", 0.7)
+
+
 def test_what_is_held_again_is_held_once_and_longer(mind: Agent) -> None:
     first = keep(mind, "A parcel came.", lasts=timedelta(hours=1), importance=0.6)
     again = keep(mind, "A  parcel came.", "A parcel came.", lasts=timedelta(hours=9), importance=0.2)

@@ -366,10 +366,12 @@ def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> N
         ("We decided on the red one.", {}, 0.7, Retention.DECISION, 90),
         ("The request failed.", {"role": "assistant"}, 0.6, Retention.ERROR, 14),
         ("I submitted the form.", {"role": "assistant"}, 0.6, Retention.TASK, 30),
-        ("Remember this: pier 3.", {}, 1.0, Retention.PERMANENT, None),
+        ("Remember this: pier 3.", {"role": "user"}, 1.0, Retention.PERMANENT, None),
         ("The river froze.", {}, 0.5, Retention.LASTING, None),
         ("Ok, thanks!", {"importance": 0.9, "retention": Retention.LASTING}, 0.9, Retention.LASTING, None),
-        ("Remember this: pier 3.", {"importance": 0.2}, 0.2, Retention.PERMANENT, None),
+        ("Remember this: pier 3.", {"source": "operator"}, 1.0, Retention.PERMANENT, None),
+        ("Remember this: pier 3.", {"role": "Vega"}, 0.5, Retention.LASTING, None),
+        ("Remember this: pier 3.", {"role": "user", "importance": 0.2}, 0.2, Retention.PERMANENT, None),
         # It happened long ago; it is kept from now on.
         ("We decided.", {"occurred_at": NOON - timedelta(days=900)}, 0.7, Retention.DECISION, 90),
     ],
@@ -390,7 +392,7 @@ def test_what_nobody_has_weighed_is_appraised_as_it_is_stored(
 
 def test_a_given_expiry_wins_over_permanence(mind: Agent) -> None:
     until = NOON + timedelta(days=9000)
-    keep(mind, a_memory("Remember this: pier 3.", expires_at=until))
+    keep(mind, a_memory("Remember this: pier 3.", role="user", expires_at=until))
     (row,) = memories_of(mind)
     assert (row.expires_at, row.retention) == (until, Retention.LASTING)
 

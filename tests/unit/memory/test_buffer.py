@@ -53,6 +53,8 @@ def test_a_thing_is_held_for_a_day_and_weighed_like_a_memory() -> None:
     assert NewBufferItem(content="A parcel came.").lasts == LASTS == timedelta(days=1)
     assert NewBufferItem(content="A parcel came.", importance=0.9).weight == 0.9
     assert NewBufferItem(content="Remember this: the door code is 4711.", role="user").weight == 1.0
+    assert NewBufferItem(content="Remember this: the door code is 4711.", source="operator").weight == 1.0
+    assert NewBufferItem(content="Remember this: the door code is 4711.", role="Vega").weight == 0.5
     assert NewBufferItem(content="Good morning!", role="user").weight < 0.2
 
 

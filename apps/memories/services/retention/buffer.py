@@ -79,7 +79,9 @@ def buffer_for_agents(things: Mapping[UUID, Sequence[NewBufferItem]]) -> dict[UU
     }
     rows: list[dict[str, Any]] = []
     for agent_id, of_agent in things.items():
-        by_digest = dict(zip(digests[agent_id], of_agent, strict=True))
+        # Of two with one text the word that is trusted further counts.
+        pairs = sorted(zip(digests[agent_id], of_agent, strict=True), key=lambda pair: pair[1].trust)
+        by_digest = dict(pairs)
         if len(by_digest) > CAPACITY:
             raise LimitReached(f"a buffer holds at most {CAPACITY} things, got {len(by_digest)}")
         rows += [_row(agent_id, digest, thing) for digest, thing in by_digest.items()]
@@ -166,6 +168,7 @@ def _row(agent_id: UUID, digest: bytes, thing: NewBufferItem) -> dict[str, Any]:
         "content_digest": digest.hex(),
         "role": thing.role,
         "importance": thing.weight,
+        "trust": thing.trust,
         "source": thing.source,
         "lexical": sparsevec_text(fitting(terms, session="", dimension=0)),
         "lasts": thing.lasts.total_seconds(),
@@ -229,6 +232,7 @@ def _promote(
             content=item.content,
             role=item.role,
             source=item.source,
+            trust=item.trust,
             occurred_at=item.created_at,
             importance=effective_importance(importance=item.importance, uses=item.accesses),
         )

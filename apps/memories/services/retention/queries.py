@@ -160,12 +160,12 @@ SET reinforced = memories_memoryaccess.reinforced + EXCLUDED.reinforced, reinfor
 """
 
 # Fill the buffers of a batch of heartbeats in one statement.
-# Buffered again, a thing stays longer. What makes room, for each agent by itself: what was promoted, then the least
+# Buffered again, a thing stays longer, and is whose word is trusted further. What makes room, for each agent by itself: what was promoted, then the least
 # important, then the oldest.
 ADD_TO_BUFFER = """
 WITH incoming AS MATERIALIZED (
     SELECT r.*, decode(content_digest, 'hex') AS content_hash FROM json_to_recordset(%(rows)s::json) AS r(
-        agent uuid, id uuid, content text, content_digest text, role text, importance float8, source text,
+        agent uuid, id uuid, content text, content_digest text, role text, importance float8, trust float8, source text,
         lexical sparsevec, lasts float8
     )
 ), room AS (
@@ -183,14 +183,16 @@ WITH incoming AS MATERIALIZED (
     ) extra
     WHERE b.tenant_id = %(tenant)s AND b.id = extra.id RETURNING b.agent_id, b.promoted_to_id
 ), held AS (
-    INSERT INTO memories_bufferitem AS b (tenant_id, agent_id, id, content, content_hash, role, importance, source,
+    INSERT INTO memories_bufferitem AS b (tenant_id, agent_id, id, content, content_hash, role, importance, trust, source,
         lexical, embedding_model, accesses, created_at, expires_at)
-    SELECT %(tenant)s, agent, id, content, content_hash, role, importance, source, lexical, '', 0, now(),
+    SELECT %(tenant)s, agent, id, content, content_hash, role, importance, trust, source, lexical, '', 0, now(),
         now() + lasts * interval '1 second'
     FROM incoming ORDER BY agent, content_hash
     ON CONFLICT (tenant_id, agent_id, content_hash) DO UPDATE
     SET expires_at = greatest(b.expires_at, EXCLUDED.expires_at),
-        importance = greatest(b.importance, EXCLUDED.importance)
+        importance = greatest(b.importance, EXCLUDED.importance),
+        role = CASE WHEN EXCLUDED.trust > b.trust THEN EXCLUDED.role ELSE b.role END,
+        trust = greatest(b.trust, EXCLUDED.trust)
     RETURNING b.agent_id, b.id, b.content_hash
 )
 SELECT agent_id, id, content_hash,

@@ -11,7 +11,7 @@ from pathlib import Path
 from django.conf import settings
 
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.importance import DEFAULT_WORDS, Appraisal, appraise, at_least
+from arbor.memory.importance import DEFAULT_WORDS, Appraisal, appraise, appraised_role, at_least
 from arbor.memory.phrases import WordLists, read_word_lists
 from arbor.memory.values import DEFAULT_TTL, MemoryType, NewMemory, Retention
 
@@ -64,7 +64,8 @@ def weigh(memory: NewMemory, *, least: Retention | None = None, but: Collection[
     """
     importance, retention = memory.importance, memory.retention
     if importance is None or retention is None:
-        appraisal = _appraised(memory.content, memory.role, memory.type, settings.ARBOR_IMPORTANCE_WORDS)
+        role = appraised_role(role=memory.role, source=memory.source)
+        appraisal = _appraised(memory.content, role, memory.type, settings.ARBOR_IMPORTANCE_WORDS)
         if importance is None:
             importance = appraisal.importance
         if retention is None:

@@ -105,7 +105,8 @@ def test_notes_are_placed_with_the_beat_at_once() -> None:
     assert answers.kinds == [Embedding, Placing]
     plain, asked, itself = answers.asked[1].memories
     assert (plain.type, plain.importance, plain.retention) == (MemoryType.SEMANTIC, 0.6, Retention.LASTING)
-    assert (asked.importance, asked.retention) == (1.0, Retention.PERMANENT)
+    # The agent's own "remember this" asks for nothing.
+    assert (asked.importance, asked.retention) == (0.6, Retention.LASTING)
     assert (plain.occurred_at, asked.occurred_at) == (datetime(2025, 12, 24, 12, tzinfo=UTC), NOW)
     assert itself.session == "heartbeats"
     assert np.shape(answers.asked[1].vectors) == (3, 2)
@@ -162,8 +163,9 @@ def test_what_it_heard_is_held_taken_in_and_searched_for_code() -> None:
     held = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
     assert held == [
         ("The ferry is late", "user", f"heartbeat:{HEARTBEAT}"),
-        ("It snows.", "", f"heartbeat:{HEARTBEAT}"),
+        ("It snows.", "environment", f"heartbeat:{HEARTBEAT}"),
     ]
+    assert [thing.trust for thing in heartbeat.effects.held] == pytest.approx([0.745, 0.575])
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
     # A turn before has taken them in already.
