@@ -16,8 +16,10 @@ from arbor.memory.details import (
     StrategicDetail,
 )
 from arbor.memory.lexical import fold
-from arbor.memory.trust import MOST_SOURCES, merge_sources
+from arbor.memory.trust import MOST_SOURCES, cap, merge_sources, new_sources
 
+#: The key in a fact's detail that the agent doubts it.
+DOUBTED = "doubted"
 #: Different wordings that a memory keeps beside its own.
 WORDINGS_KEPT = 8
 
@@ -86,7 +88,8 @@ def merged(old: Detail, new: Detail) -> Detail | None:
     """Return both as one, of one type; None where they disagree, and cannot be one memory.
 
     A field that one leaves empty comes from the other. Lists are joined without duplicates; of two confidences the higher
-    wins, and trust follows from it and the sources. Of unknown fields, the first detail's win.
+    wins, of a fact only if it has another source, and trust follows from it and the sources. Of unknown fields, the
+    first detail's win.
     """
     if old == new:
         return old
@@ -131,13 +134,25 @@ def _merge_facts(old: SemanticDetail, new: SemanticDetail) -> SemanticDetail:
     sources = merge_sources(old.sources, new.sources)
     return replace(
         old,
-        confidence=max(old.confidence, new.confidence),
+        confidence=_confidence(old, new),
         category=_either(old.category, new.category),
         # One above the limit adds next to nothing to its trust.
         sources=sources[:MOST_SOURCES],
         contradictions=_joined(old.contradictions, new.contradictions),
         alignment=old.alignment or new.alignment,
     )
+
+
+def _confidence(old: SemanticDetail, new: SemanticDetail) -> float:
+    """Return the confidence of a fact that was stored again: the same sources never raise it.
+
+    A fact that the agent doubts is as sure as its new sources alone allow, at most.
+    """
+    added = new_sources(old.sources, new.sources)
+    if not added:
+        return old.confidence
+    most = min(new.confidence, cap(added)) if old.extra.get(DOUBTED) else new.confidence
+    return max(old.confidence, most)
 
 
 def _either[T](old: T, new: T) -> T:

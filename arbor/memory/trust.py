@@ -21,6 +21,10 @@ DEFAULT_SOURCE_TRUST = 0.5
 #: The most sources of one fact.
 MOST_SOURCES = 100
 
+#: Roles of the agent's own words, and the beginnings of the sources of its own notes.
+OWN_ROLES = ("agent", "assistant")
+OWN_SOURCES = ("heartbeat:", "proposal:")
+
 KIND_LENGTH = 40
 REFERENCE_LENGTH = 500
 
@@ -109,6 +113,12 @@ def merge_sources(*groups: Iterable[Source]) -> tuple[Source, ...]:
     return tuple(found.values())
 
 
+def new_sources(known: Iterable[Source], sources: Iterable[Source]) -> tuple[Source, ...]:
+    """Return the sources that are not among the known ones, each reference once."""
+    keys = {source.key for source in known}
+    return tuple(source for source in merge_sources(sources) if source.key not in keys)
+
+
 def reinforcement(sources: Iterable[Source]) -> float:
     """Return how far distinct sources support a fact, 0 to 1: `1 − Π(1 − trust)`, the chance that one of them is right."""
     return 1.0 - math.prod(1.0 - source.trust for source in merge_sources(sources))
@@ -117,6 +127,43 @@ def reinforcement(sources: Iterable[Source]) -> float:
 def cap(sources: Iterable[Source]) -> float:
     """Return the highest trust that these sources allow for a fact: `0.15 + 0.85 · reinforcement` (Hexis)."""
     return min(1.0, UNSUPPORTED + SUPPORTED * reinforcement(sources))
+
+
+def is_own_note(*, role: str, source: str) -> bool:
+    """Return whether a memory is the agent's own note: what it says, or wrote in a heartbeat, or accepted of itself."""
+    return role in OWN_ROLES or (not role and source.startswith(OWN_SOURCES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """A memory that a conclusion rests on: its trust, 0 to 1, its own sources, and its speaker, for one without."""
+
+    trust: float
+    speaker: Source
+    sources: tuple[Source, ...] = ()
+
+
+def sources_of(evidence: Iterable[Evidence]) -> tuple[Source, ...]:
+    """Return the sources of a conclusion: those of its evidence, such that one memory allows its own trust and no more.
+
+    Memories of one source are one source, however many they are.
+    """
+    return merge_sources(*(_believed(memory) for memory in evidence))[:MOST_SOURCES]
+
+
+def _believed(memory: Evidence) -> tuple[Source, ...]:
+    """Return a memory's sources, trusted so that `cap` of them is at most the trust of the memory."""
+    most = min(max((memory.trust - UNSUPPORTED) / SUPPORTED, 0.0), 1.0)
+    if not memory.sources:
+        return (replace(memory.speaker, trust=min(memory.speaker.trust, most)),)
+    together = reinforcement(memory.sources)
+    if together <= most:
+        return memory.sources
+    if together >= 1.0 or most <= 0.0:
+        return tuple(replace(source, trust=min(source.trust, most)) for source in memory.sources[:1])
+    # Each one's share of the doubt, so that together they leave `1 - most` of it.
+    share = math.log(1.0 - most) / math.log(1.0 - together)
+    return tuple(replace(source, trust=1.0 - (1.0 - source.trust) ** share) for source in memory.sources)
 
 
 def semantic_trust(*, confidence: float, sources: Iterable[Source], alignment: float = 0.0) -> float:

@@ -11,9 +11,10 @@ from apps.audit.services import record
 from apps.selves.models import Experience
 from apps.selves.services.proposals import ProposalResult, expire_overdue, propose
 from apps.tenants.statements import fetch
+from arbor.memory.trust import OWN_ROLES, OWN_SOURCES
 from arbor.selves.experiences import MOST_KEPT
 from arbor.selves.patterns import LOOKED_AT, Pattern, patterns
-from arbor.selves.proposals import PENDING_FOR, NewProposal, ProposalKind, shortened
+from arbor.selves.proposals import MOST_EVIDENCE, PENDING_FOR, NewProposal, ProposalKind, shortened
 from arbor.selves.values import AspectKind, BeliefCategory
 
 # Seed 000, 5: the conditions of a promotion.
@@ -34,8 +35,19 @@ MOST_PRECONSCIOUS = 3
 #: The source of these proposals.
 SOURCE = "consolidation"
 
-# Relevance fades as in `arbor.memory.forgetting`; evidence is a source of its own, or a relation to what supports it.
-_CANDIDATES = """
+# Evidence is a source, or a memory that is related to the fact as its support; the agent's own notes are none.
+_FOREIGN_SOURCE = """
+    EXISTS (SELECT FROM jsonb_array_elements(
+        CASE jsonb_typeof({memory}.detail->'sources') WHEN 'array' THEN {memory}.detail->'sources' ELSE '[]' END
+    ) listed(source) WHERE coalesce(listed.source->>'reference', '') <> 'agent:' || {memory}.agent_id)
+"""
+_NO_OWN_NOTE = f"""
+    NOT (n.role = ANY(%(own_roles)s) OR n.role = '' AND n.source LIKE ANY(%(own_sources)s))
+    OR {_FOREIGN_SOURCE.format(memory="n")}
+"""
+
+# Relevance fades as in `arbor.memory.forgetting`.
+_CANDIDATES = f"""
 SELECT
     (SELECT coalesce(json_agg(memory), '[]') FROM (
         SELECT m.id, m.content, m.trust FROM memories_memory m
@@ -45,11 +57,14 @@ SELECT
             AND m.created_at <= now() - make_interval(days => %(days)s)
             AND m.importance * exp(-m.decay_rate * extract(epoch FROM now() - coalesce(c.last_at, m.created_at)) / 86400)
                 >= %(relevant)s
-            AND (jsonb_array_length(CASE jsonb_typeof(m.detail->'sources') WHEN 'array' THEN m.detail->'sources'
-                    ELSE '[]' END) > 0
-                OR EXISTS (SELECT FROM memories_edge e WHERE e.tenant_id = m.tenant_id AND e.agent_id = m.agent_id
+            AND ({_FOREIGN_SOURCE.format(memory="m")}
+                OR EXISTS (SELECT FROM memories_edge e
+                    JOIN memories_memory n ON n.tenant_id = e.tenant_id AND n.agent_id = e.agent_id
+                        AND n.status = 'active' AND n.id = CASE e.target_id WHEN m.id THEN e.source_id ELSE e.target_id END
+                    WHERE e.tenant_id = m.tenant_id AND e.agent_id = m.agent_id
                     AND (e.target_id = m.id AND e.relation = 'supports'
-                        OR e.source_id = m.id AND e.relation IN ('derived_from', 'learned_from'))))
+                        OR e.source_id = m.id AND e.relation IN ('derived_from', 'learned_from'))
+                    AND ({_NO_OWN_NOTE})))
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = m.tenant_id AND p.agent_id = m.agent_id
                 AND p.change->>'memory' = m.id::text)
         ORDER BY m.trust DESC, m.importance DESC, m.id LIMIT %(most)s
@@ -66,7 +81,11 @@ SELECT
         WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.kind IN ('pattern', 'learning')) AS known,
     (SELECT count(*) FROM selves_experience WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s) AS experiences,
     (SELECT coalesce(json_agg(theme), '[]') FROM (
-        SELECT t.id, t.name, t.size FROM memories_cluster t
+        SELECT t.id, t.name, t.size, (SELECT coalesce(json_agg(member.memory_id), '[]') FROM (
+            SELECT c.memory_id FROM memories_clustermember c WHERE c.tenant_id = t.tenant_id AND c.cluster_id = t.id
+            ORDER BY c.strength DESC, c.memory_id LIMIT %(most_evidence)s
+        ) member) AS members
+        FROM memories_cluster t
         WHERE t.tenant_id = %(tenant)s AND t.agent_id = %(agent)s AND t.size >= %(theme_size)s AND NOT t.stale
             AND NOT EXISTS (SELECT FROM selves_proposal p WHERE p.tenant_id = t.tenant_id AND p.agent_id = t.agent_id
                 AND p.change->>'theme' = t.id::text)
@@ -89,7 +108,7 @@ SELECT
     ) edge) AS preconscious,
     (SELECT count(*) FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
         AND created_at < now() - %(pending_for)s) AS overdue
-"""
+"""  # noqa: S608 (our own statements)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +141,9 @@ def look_for_proposals(*, agent_id: UUID) -> Consolidated:
         edge_level=EDGE_OF_MIND,
         most_preconscious=MOST_PRECONSCIOUS,
         pending_for=PENDING_FOR,
+        most_evidence=MOST_EVIDENCE,
+        own_roles=list(OWN_ROLES),
+        own_sources=[f"{beginning}%" for beginning in OWN_SOURCES],
     )
     over = expire_overdue(agent_id=agent_id) if overdue else ()
     works = {pattern.key: pattern.seen for pattern in patterns(worked)}
@@ -157,6 +179,7 @@ def _insight(cluster: dict[str, Any]) -> NewProposal:
         confidence=round(1 - THEME_SIZE / 2 / cluster["size"], 3),
         source=SOURCE,
         change={"theme": cluster["id"]},
+        evidence=cluster["members"],
     )
 
 

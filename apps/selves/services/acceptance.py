@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from apps.memories.services.store.provenance import evidence_of
 from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import add_aspect
@@ -17,17 +18,18 @@ from apps.selves.services.beliefs import add_belief, revise_belief
 from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, record_self_change, require_pace
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from arbor.heartbeat.sources import USER_TRUST, own_source
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail
-from arbor.memory.trust import Source, semantic_trust
+from arbor.memory.importance import OPERATOR
+from arbor.memory.trust import Source, semantic_trust, sources_of
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limited, status_at
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
 
-#: Importance and trust of an accepted memory: the agent's own conclusion.
+#: Importance of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
-TRUST = 0.8
 #: The result of a proposal that changes nothing.
 KNOWN = "that was so already"
 
@@ -54,25 +56,32 @@ def apply_proposal(proposal: Proposal, *, actor: str, now: datetime) -> str:
 
 def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
     confidence = min(1.0, proposal.confidence + ACCEPTED_ADDS)
-    own = Source(kind="heartbeat", reference=f"agent:{proposal.agent_id}", trust=TRUST)
     kind = _TYPES[ProposalKind(proposal.kind)]
+    is_fact = kind is MemoryType.SEMANTIC
+    sources = _sources(proposal) if is_fact else (own_source(proposal.agent_id),)
     why = {"proposal": str(proposal.id), "evidence": proposal.evidence}
-    detail = (
-        SemanticDetail(confidence=confidence, sources=(own,), extra=why).to_json()
-        if kind is MemoryType.SEMANTIC
-        else why
-    )
+    detail = SemanticDetail(confidence=confidence, sources=sources, extra=why).to_json() if is_fact else why
     memory = NewMemory(
         content=proposal.content,
         type=kind,
         importance=IMPORTANCE,
-        trust=semantic_trust(confidence=confidence, sources=[own]),
+        trust=semantic_trust(confidence=confidence, sources=sources),
         occurred_at=now,
         source=f"proposal:{proposal.id}",
         detail=detail,
     )
     stored = store(agent_id=proposal.agent_id, memories=[memory], vectors=None)
     return f"remembered as {stored.ids[0]}" if stored.stored else KNOWN
+
+
+def _sources(proposal: Proposal) -> tuple[Source, ...]:
+    """Return the sources of a proposed fact: its evidence, else the person who proposed it, else none."""
+    evidence = evidence_of(agent_id=proposal.agent_id, memory_ids=proposal.evidence)
+    if evidence:
+        return sources_of(evidence)
+    if proposal.source == OPERATOR:
+        return (Source(kind="person", reference=proposal.source, trust=USER_TRUST),)
+    return ()
 
 
 def _become(proposal: Proposal, actor: str, now: datetime) -> str:

@@ -16,6 +16,7 @@ from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.placement import Remembered
 from apps.memories.services.store.remember import remember, store
+from apps.memories.services.store.revision import doubt
 from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
@@ -313,6 +314,33 @@ def test_what_one_telling_leaves_open_the_other_fills(mind: Agent) -> None:
     (row,) = memories_of(mind)
     assert row.detail == {"action": "asked", "result": "laughter"}
     assert row.emotional_valence == -0.4
+
+
+@pytest.mark.parametrize(
+    ("reference", "trust", "left"),
+    [
+        # The same source again, in another spelling too, undoes nothing.
+        ("agent:ada", 0.8, 0.415),
+        ("Agent:ADA", 1.0, 0.415),
+        # Another source counts as far as it is trusted itself.
+        ("vega", 0.2, 0.415),
+        ("user", 0.7, 0.745),
+    ],
+)
+def test_doubt_is_not_undone_by_the_same_source(
+    mind: Agent, reference: str, trust: float, left: float
+) -> None:
+    def fact(reference: str, trust: float, **parts: Any) -> NewMemory:
+        detail = {"sources": [{"kind": "heartbeat", "reference": reference, "trust": trust}], **parts}
+        return a_memory("The ice holds.", type=MemoryType.SEMANTIC, detail=detail)
+
+    (first,) = keep(mind, fact("agent:ada", 0.8)).ids
+    with tenant_transaction(mind.tenant_id):
+        assert doubt(agent_id=mind.id, memory_id=first, reason="so", actor="test") == pytest.approx(0.415)
+    for parts in ({}, {"category": "ice"}, {"confidence": 1.0}):
+        assert keep(mind, fact(reference, trust, **parts)).stored == 0
+    (row,) = memories_of(mind)
+    assert row.trust == pytest.approx(left)
 
 
 def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:

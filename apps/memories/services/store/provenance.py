@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from apps.memories.models import Memory, Practice
@@ -15,11 +16,12 @@ from apps.tenants.encoding import to_json
 from apps.tenants.scope import current_tenant
 from apps.tenants.statements import change
 from arbor.errors import Invalid, LimitReached, NotFound
-from arbor.ids import uuid7
+from arbor.heartbeat.sources import own_source
+from arbor.ids import read_id, uuid7
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
-from arbor.memory.trust import MOST_SOURCES, Source
-from arbor.memory.values import MemoryType
+from arbor.memory.trust import MOST_SOURCES, Evidence, Source, is_own_note
+from arbor.memory.values import MemoryStatus, MemoryType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +107,27 @@ def add_source(*, agent_id: UUID, memory_id: UUID, source: Source) -> float:
     raised: float = max(trust, fact.trust)
     memories.update(detail=fact.to_json(), trust=raised)
     return raised
+
+
+def evidence_of(*, agent_id: UUID, memory_ids: Sequence[str]) -> list[Evidence]:
+    """Return these memories as evidence; archived ones, and those of others, speak for nothing. One statement."""
+    ids = [memory_id for text in memory_ids if (memory_id := read_id(str(text)))]
+    rows = Memory.objects.filter(agent_id=agent_id, id__in=ids, status=MemoryStatus.ACTIVE).order_by("id")
+    return [
+        _evidence(agent_id, *row)
+        for row in rows.values_list("id", "type", "trust", "role", "source", "detail")
+    ]
+
+
+def _evidence(
+    agent_id: UUID, memory_id: UUID, kind: str, trust: float, role: str, source: str, detail: Any
+) -> Evidence:
+    speaker = Source(kind="memory", reference=role or str(memory_id), trust=1.0)
+    if is_own_note(role=role, source=source):
+        speaker = own_source(agent_id)
+    fact = read_detail(MemoryType.SEMANTIC, detail) if kind == MemoryType.SEMANTIC else None
+    sources = fact.sources if isinstance(fact, SemanticDetail) else ()
+    return Evidence(trust=trust, speaker=speaker, sources=sources)
 
 
 @dataclass(frozen=True, kw_only=True)

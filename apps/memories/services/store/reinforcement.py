@@ -14,6 +14,7 @@ from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import WORDINGS_KEPT, merged
 from arbor.memory.importance import at_least
+from arbor.memory.trust import new_sources
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory, Retention
 
 
@@ -163,10 +164,11 @@ class PlacedMemory:
         detail = self._merged(memory)
         if detail is None or detail == self.detail:
             return
-        known = bool(self.detail.get("sources") or memory.detail.get("sources"))
-        self.detail, self.changed = detail, True
-        if self.type is MemoryType.SEMANTIC and known:
-            # A fact whose sources nobody wrote down loses nothing by its first one.
+        before, self.detail, self.changed = self.detail, detail, True
+        if self.type is MemoryType.SEMANTIC and new_sources(
+            _semantic(before).sources, _semantic(detail).sources
+        ):
+            # A fact whose sources nobody wrote down loses nothing by its first one; the same source raises nothing.
             self.trust = max(self.trust, _semantic(detail).trust)
 
     def _add_wording(self, content: str) -> None:

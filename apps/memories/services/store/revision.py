@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +17,10 @@ from apps.memories.services.store.term_counts import lock_minds
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import Invalid, NotFound
 from arbor.memory.content import content_hash
+from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.duplicates import DOUBTED
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
-from arbor.memory.trust import check_unit
+from arbor.memory.trust import cap, check_unit
 from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 
 #: What doubt leaves of a memory's trust. Ours.
@@ -66,21 +69,28 @@ def weigh_anew(*, agent_id: UUID, memory_id: UUID, importance: float, reason: st
 
 
 def doubt(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> float:
-    """Trust a memory half as much; return how far it is trusted now. Raises NotFound."""
+    """Trust a memory half as much; return how far it is trusted now. Raises NotFound.
+
+    A fact is marked as doubted: the same source does not undo the doubt by saying it again (`duplicates.merged`).
+    """
     lock_minds([agent_id])
     before = memory_of(agent_id=agent_id, memory_id=memory_id)
     trust: float = before["trust"] * DOUBTED_SHARE
     detail = before["detail"]
     if before["type"] == MemoryType.SEMANTIC:
         # A fact's trust is at most its confidence: that has to fall too, or what bears on it would bring the trust back.
-        detail = {
-            **detail,
-            "confidence": DOUBTED_SHARE
-            * (1.0 if before["detail"].get("confidence") is None else detail["confidence"]),
-        }
+        detail = _doubted(detail).to_json()
     Memory.objects.filter(id=memory_id).update(trust=trust, detail=detail)
     _record(agent_id, memory_id, actor, f"doubted a memory: {reason}", trust=(before["trust"], trust))
     return trust
+
+
+def _doubted(detail: Any) -> SemanticDetail:
+    """Return the detail of a fact that is doubted: half as sure as its sources allow."""
+    fact = read_detail(MemoryType.SEMANTIC, detail)
+    assert isinstance(fact, SemanticDetail)
+    sure = min(fact.confidence, cap(fact.sources)) if fact.sources else fact.confidence
+    return replace(fact, confidence=DOUBTED_SHARE * sure, extra={**fact.extra, DOUBTED: True})
 
 
 def revise(

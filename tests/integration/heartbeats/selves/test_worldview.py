@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.heartbeats.services.promotion import look_for_proposals
-from apps.memories.models import Activation, Cluster, Memory, MemoryAccess
+from apps.memories.models import Activation, Cluster, ClusterMember, Memory, MemoryAccess
+from apps.memories.services.graph.relations import NewRelation, relate
 from apps.selves.models import (
     Belief,
     BeliefEvidence,
@@ -17,6 +22,7 @@ from apps.selves.models import (
 )
 from apps.selves.services.proposals import accept
 from apps.tenants.scope import tenant_transaction
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
@@ -161,12 +167,64 @@ def test_actions_between_which_others_failed_did_not_follow_each_other(agent: Ag
         assert [proposal.kind for proposal in found_at_once(agent)] == ["pattern"]
 
 
-def test_a_large_theme_is_an_insight_once_and_becomes_a_fact(agent: Agent) -> None:
+OWN = {"kind": "heartbeat", "reference": "agent:{agent}", "trust": 0.8}
+TOLD = {"kind": "user", "reference": "user", "trust": 0.7}
+
+
+@pytest.mark.parametrize(
+    ("sources", "role", "source", "proposes"),
+    [
+        # Sources of the fact; role and source of the memory that supports it.
+        ([OWN], None, "", False),
+        ([OWN, TOLD], None, "", True),
+        ([OWN], "", "heartbeat:1", False),
+        ([OWN], "agent", "chat:1", False),
+        ([OWN], "user", "chat:1", True),
+        ([OWN], "", "operator", True),
+    ],
+)
+def test_the_agents_own_note_is_no_evidence(
+    agent: Agent, sources: list[dict[str, Any]], role: str | None, source: str, proposes: bool
+) -> None:
+    settled = memory(agent, "Eels leave the river in autumn.")
+    own = [{**origin, "reference": origin["reference"].format(agent=agent.id)} for origin in sources]
+    ground = memory(agent, "I saw eels leave.") if role is not None else None
     with tenant_transaction(agent.tenant_id):
-        Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False)
+        Memory.objects.filter(id=settled).update(
+            trust=0.9,
+            importance=0.9,
+            created_at=datetime.now(UTC) - timedelta(days=4),
+            detail={"sources": own},
+        )
+        MemoryAccess.objects.update_or_create(
+            tenant_id=agent.tenant_id,
+            memory_id=settled,
+            defaults={"count": 4, "last_at": datetime.now(UTC)},
+        )
+        if ground is not None:
+            Memory.objects.filter(id=ground).update(role=role, source=source)
+            tie = NewRelation(
+                source=GraphNode(GraphNodeKind.MEMORY, UUID(ground)),
+                target=GraphNode(GraphNodeKind.MEMORY, UUID(settled)),
+                relation=Relation.SUPPORTS,
+                origin="test",
+            )
+            relate(agent_id=agent.id, new=tie)
+        assert [proposal.kind for proposal in found_at_once(agent)] == ["belief"] * proposes
+
+
+def test_a_large_theme_is_an_insight_once_and_becomes_a_fact(agent: Agent) -> None:
+    member = memory(agent, "The tide turns at noon.")
+    with tenant_transaction(agent.tenant_id):
+        tides = Cluster.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False
+        )
         Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="piers", size=9, stale=False)
+        ClusterMember.objects.create(
+            tenant_id=agent.tenant_id, cluster=tides, memory_id=UUID(member), strength=0.9
+        )
         (insight,) = found_at_once(agent)
-        assert (insight.kind, insight.confidence) == ("insight", 0.75)
+        assert (insight.kind, insight.confidence, insight.evidence) == ("insight", 0.75, [member])
         assert "tides" in insight.content
         accept(proposal_id=insight.id, decided_by="cli:ann")
         assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
