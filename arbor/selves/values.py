@@ -16,9 +16,13 @@ SOURCE_LENGTH = 200
 #: The most of each that an agent may have, dropped ones aside: well above the number in a prompt.
 MAX_BELIEFS = 200
 MAX_ASPECTS = 100
-#: The most aspects and beliefs in a situation, the most stable first: each prompt contains them.
+#: The most aspects, beliefs and preferences in a prompt, and how many of the aspects and beliefs are the most stable
+#: ones. The others are chosen by relevance and recency (`arbor.selves.salience`).
 ASPECTS_SHOWN = 6
+ASPECTS_FIRM = 3
 BELIEFS_SHOWN = 8
+BELIEFS_FIRM = 4
+PREFERENCES_SHOWN = 12
 
 #: The defaults for a person's additions: fairly sure, and neither firm nor easily changed.
 DEFAULT_CONFIDENCE = 0.7

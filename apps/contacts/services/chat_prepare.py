@@ -24,6 +24,13 @@ from apps.providers import default_model
 from apps.selves.models import Belief, IdentityAspect, Preference
 from apps.selves.services.boundaries import match_boundaries
 from apps.selves.services.inner_state import mood_of
+from apps.selves.services.salience import (
+    ASPECT_COLUMNS,
+    BELIEF_COLUMNS,
+    PREFERENCE_COLUMNS,
+    SelfRows,
+    choose_self,
+)
 from apps.tenants.scope import tenant_transaction
 from arbor.contacts.chat import SHOWN_TURNS
 from arbor.contacts.chat_prompt import (
@@ -40,7 +47,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.situation import MemoryView
 from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
-from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
+from arbor.heartbeat.views import MoodView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
 from arbor.memory.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
@@ -48,11 +55,10 @@ from arbor.models.handles import REFLEX
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from arbor.models.windows import window_of
 from arbor.selves.boundary_check import BoundaryMatch
-from arbor.selves.values import ASPECTS_SHOWN, BELIEFS_SHOWN, BeliefStatus
+from arbor.selves.values import BeliefStatus
 
 #: The number of memories recalled, as many as at a heartbeat.
 RELEVANT_SHOWN = 5
-PREFERENCES_SHOWN = 12
 CODE_SHOWN = 3
 #: A conversation wants some variety.
 TEMPERATURE = 0.7
@@ -151,12 +157,7 @@ def _view(turn: ChatMessage, relevant: Sequence[Recalled], matched: Sequence[Bou
         message=turn.content,
         now=now,
         hours_since_user=_hours_before(turn),
-        aspects=_aspects(agent.id),
-        beliefs=_beliefs(agent.id),
-        preferences=[
-            PreferenceView(key=row.key, value=row.value)
-            for row in Preference.objects.filter(agent_id=agent.id)[:PREFERENCES_SHOWN]
-        ],
+        **_identity(agent.id, about=turn.content, now=now),
         mood=_mood(agent.id, state.mood, now),
         # Its goals may have changed since its last heartbeat.
         working_memory=with_goals(WorkingMemory.model_validate(state.working_memory), state.active_goals),
@@ -207,27 +208,17 @@ def _hours_before(turn: ChatMessage) -> float | None:
     return max(0.0, (turn.at - datetime.fromisoformat(before)) / timedelta(hours=1))
 
 
-def _aspects(agent_id: UUID) -> list[AspectView]:
-    rows = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
-    return [
-        AspectView(id=str(row.id), kind=row.kind, content=row.content, status=row.status)
-        for row in rows.order_by("-stability", "id")[:ASPECTS_SHOWN]
-    ]
-
-
-def _beliefs(agent_id: UUID) -> list[BeliefView]:
-    rows = Belief.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
-    firmest = sorted(rows, key=lambda row: (-(row.stability + row.confidence), row.id))[:BELIEFS_SHOWN]
-    return [
-        BeliefView(
-            id=str(row.id),
-            category=row.category,
-            statement=row.statement,
-            confidence=row.confidence,
-            status=row.status,
-        )
-        for row in firmest
-    ]
+def _identity(agent_id: UUID, *, about: str, now: datetime) -> dict[str, Any]:
+    """Read the aspects, beliefs and preferences that suit the message best, by name."""
+    aspects = IdentityAspect.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
+    beliefs = Belief.objects.filter(agent_id=agent_id).exclude(status=BeliefStatus.DROPPED)
+    preferences = Preference.objects.filter(agent_id=agent_id)
+    rows = SelfRows(
+        aspects=aspects.order_by("-stability", "id").values(*ASPECT_COLUMNS),
+        beliefs=beliefs.order_by("id").values(*BELIEF_COLUMNS),
+        preferences=preferences.values(*PREFERENCE_COLUMNS),
+    )
+    return choose_self(rows, about=about, now=now)
 
 
 def _mood(agent_id: UUID, stored: Mapping[str, Any], now: datetime) -> MoodView:

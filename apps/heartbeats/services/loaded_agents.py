@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from apps.agents.models import Agent
-from apps.heartbeats.services.self_situation import view_self
+from apps.heartbeats.services.self_situation import view_identity, view_self
 from apps.heartbeats.services.situation import load_situation
 from apps.providers import default_model
 from arbor.agents.genome import AgentGenome
@@ -14,7 +14,6 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import NotFound
 from arbor.heartbeat.goal_situation import view_goals
 from arbor.heartbeat.situation import PerceptView
-from arbor.heartbeat.views import AspectView, BeliefView
 from arbor.heartbeat.working_memory import WorkingMemory
 from arbor.runtime import LoadedAgent
 
@@ -45,8 +44,7 @@ def load_agent(agent_id: UUID) -> LoadedAgent:
         nops=nops,
         working_memory=WorkingMemory.model_validate(columns["working_memory"]),
         **view_goals(columns, traits=genome.traits if genome else None, now=now),
-        aspects=[AspectView.model_validate(aspect) for aspect in columns["aspects"]],
-        beliefs=[BeliefView.model_validate(belief) for belief in columns["beliefs"]],
+        **view_identity(columns, about="", now=now),
         **view_self(columns, now=now),
         percepts=[PerceptView.model_validate(percept) for percept in columns["percepts"]],
     )

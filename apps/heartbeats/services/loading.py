@@ -26,7 +26,7 @@ from apps.heartbeats.services.recent_activity import (
     used_of,
 )
 from apps.heartbeats.services.schedule import JITTER
-from apps.heartbeats.services.self_situation import view_self
+from apps.heartbeats.services.self_situation import view_self, with_identity
 from apps.heartbeats.services.situation import load_situations
 from apps.memories.services.embedding.embedding import embeds_here
 from apps.memories.services.store.appraisal import word_lists
@@ -250,7 +250,7 @@ def _situation(
         energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
     )
     possible = [name for name in columns["allowed_actions"] if name not in missing]
-    return Situation.model_validate(
+    situation = Situation.model_validate(
         {
             "agent_id": str(columns["id"]),
             "name": columns["name"],
@@ -268,14 +268,13 @@ def _situation(
             **view_goals(columns, traits=genome.traits if genome else None, now=now),
             "percepts": columns["percepts"],
             "recent": columns["recent"],
-            "aspects": columns["aspects"],
-            "beliefs": columns["beliefs"],
             **view_self(columns, now=now),
             "working_memory": columns["working_memory"],
             "themes": columns["themes"],
             "last_beat": _last_beat(columns["last_beat"]),
         }
     )
+    return with_identity(situation, columns)
 
 
 def _environment(columns: _Columns, now: datetime) -> Environment:

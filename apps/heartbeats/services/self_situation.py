@@ -6,6 +6,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from apps.selves.services.salience import (
+    ASPECT_COLUMNS,
+    BELIEF_COLUMNS,
+    PREFERENCE_COLUMNS,
+    SelfRows,
+    choose_self,
+)
+from arbor.heartbeat.focus import focus_text
+from arbor.heartbeat.situation import Situation
 from arbor.heartbeat.steps.inner_state import USER
 from arbor.heartbeat.views import (
     CapabilityView,
@@ -14,17 +23,15 @@ from arbor.heartbeat.views import (
     ExperienceView,
     MoodView,
     PeerView,
-    PreferenceView,
     ProposalView,
 )
 from arbor.selves.drives import URGENT, Drive, in_touch, read_drives
 from arbor.selves.emotions import baseline_of, read_mood
 from arbor.selves.trust import trust
-from arbor.selves.values import ASPECTS_SHOWN, BELIEFS_SHOWN
+from arbor.selves.values import MAX_ASPECTS, MAX_BELIEFS, MAX_PREFERENCES
 
 #: The origin of seed 000 shows five proposals; the others are ours.
 PROPOSALS_SHOWN = 5
-PREFERENCES_SHOWN = 12
 PEERS_SHOWN = 5
 CONTRADICTIONS_SHOWN = 3
 #: Lessons shown, and the latest experiences that they are chosen from.
@@ -32,10 +39,10 @@ EXPERIENCES_SHOWN = 5
 EXPERIENCES_LOOKED_AT = 40
 
 #: `a` is the agent's row, `s` its state.
-SELF_COLUMNS = """
+SELF_COLUMNS = f"""
     s.drives::json AS drives, s.mood::json AS mood, s.learned::json AS learned, s.stale_beats AS stale_beats,
     (SELECT coalesce(json_agg(aspect), '[]') FROM (
-        SELECT id, kind, content, status FROM selves_identityaspect
+        SELECT {", ".join(ASPECT_COLUMNS)} FROM selves_identityaspect
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
         ORDER BY stability DESC, id LIMIT %(aspects)s
     ) aspect) AS aspects,
@@ -43,7 +50,7 @@ SELF_COLUMNS = """
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'held' AND kind = 'emotional_baseline'
     ) AS tone,
     (SELECT coalesce(json_agg(belief), '[]') FROM (
-        SELECT id, category, statement, confidence, status FROM selves_belief
+        SELECT {", ".join(BELIEF_COLUMNS)} FROM selves_belief
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status <> 'dropped'
         ORDER BY stability + confidence DESC, id LIMIT %(beliefs)s
     ) belief) AS beliefs,
@@ -63,7 +70,7 @@ SELF_COLUMNS = """
         ORDER BY confidence DESC, created_at LIMIT %(proposals)s
     ) proposal) AS proposals,
     (SELECT coalesce(json_agg(preference), '[]') FROM (
-        SELECT key, value FROM selves_preference
+        SELECT {", ".join(PREFERENCE_COLUMNS)} FROM selves_preference
         WHERE tenant_id = a.tenant_id AND agent_id = a.id ORDER BY key LIMIT %(preferences)s
     ) preference) AS preferences,
     (SELECT coalesce(json_agg(boundary), '[]') FROM (
@@ -85,17 +92,17 @@ SELF_COLUMNS = """
         FROM selves_peermodel WHERE tenant_id = a.tenant_id AND agent_id = a.id
         ORDER BY present DESC, last_at DESC NULLS LAST, name LIMIT %(peers)s
     ) peer) AS peers
-"""
+"""  # noqa: S608 (our own columns)
 
 
 def self_values() -> dict[str, Any]:
     """Return the statement's values."""
     return {
-        "aspects": ASPECTS_SHOWN,
-        "beliefs": BELIEFS_SHOWN,
+        "aspects": MAX_ASPECTS,
+        "beliefs": MAX_BELIEFS,
         "contradictions": CONTRADICTIONS_SHOWN,
         "proposals": PROPOSALS_SHOWN,
-        "preferences": PREFERENCES_SHOWN,
+        "preferences": MAX_PREFERENCES,
         "experiences": EXPERIENCES_SHOWN,
         "experiences_looked_at": EXPERIENCES_LOOKED_AT,
         "peers": PEERS_SHOWN,
@@ -119,10 +126,23 @@ def view_self(columns: Mapping[str, Any], *, now: datetime) -> dict[str, Any]:
         ],
         "contradictions": [ContradictionView.model_validate(row) for row in columns["contradictions"]],
         "proposals": [ProposalView.model_validate(row) for row in columns["proposals"]],
-        "preferences": [PreferenceView.model_validate(row) for row in columns["preferences"]],
         "experiences": [ExperienceView.model_validate(row) for row in columns["experiences"]],
         "peers": [_peer(row, columns) for row in columns["peers"]],
     }
+
+
+def view_identity(columns: Mapping[str, Any], *, about: str, now: datetime) -> dict[str, Any]:
+    """Return the situation's aspects, beliefs and preferences by name: those that suit a text best."""
+    rows = SelfRows(
+        aspects=columns["aspects"], beliefs=columns["beliefs"], preferences=columns["preferences"]
+    )
+    return choose_self(rows, about=about, now=now)
+
+
+def with_identity(situation: Situation, columns: Mapping[str, Any]) -> Situation:
+    """Return a situation with the parts of the identity that concern its percepts and its focus."""
+    about = " ".join([focus_text(situation), *(percept.content for percept in situation.percepts)])
+    return situation.model_copy(update=view_identity(columns, about=about, now=situation.environment.now))
 
 
 def _peer(row: Mapping[str, Any], columns: Mapping[str, Any]) -> PeerView:

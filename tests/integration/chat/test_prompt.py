@@ -12,6 +12,7 @@ from apps.goals.services.goals import create_goal, move_goal
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.models.ports import CallPurpose
+from tests.factories.selves import IdentityAspectFactory, PreferenceFactory
 from tests.integration.chat.conftest import Script, Talk, answering, prompt_of
 
 
@@ -45,6 +46,23 @@ def test_what_the_stores_hold_is_in_the_prompt(
     request = model.requests[0]
     assert shown.splitlines()[0] in request.system + request.messages[0].content
     assert request.purpose is CallPurpose.CHAT
+
+
+def test_the_parts_of_its_self_that_concern_the_message_are_shown(
+    known: Agent, talk: Talk, scripted: Script
+) -> None:
+    with tenant_transaction(known.tenant_id):
+        for number in range(16):
+            IdentityAspectFactory(agent=known, content=f"I keep the log of pier {number}.", stability=0.6)
+            PreferenceFactory(agent=known, key=f"a{number}", value="as always")
+        IdentityAspectFactory(agent=known, content="I fear the deep water.", stability=0.1)
+        PreferenceFactory(agent=known, key="swim", value="never in deep water")
+    scripted(answering("Never."))
+
+    talk("Do you swim in deep water?")
+
+    assert "I fear the deep water." in prompt_of(known)["identity"]
+    assert "swim: never in deep water" in prompt_of(known)["preferences"]
 
 
 def test_what_is_the_same_from_turn_to_turn_comes_first(talk: Talk, agent: Agent, scripted: Script) -> None:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from apps.agents.models import Agent
 from apps.memories.models import Memory
+from apps.memories.services.retention.archive import archive
 from apps.selves.models import (
+    Belief,
     IdentityAspect,
     Preference,
     Proposal,
     SelfChange,
 )
+from apps.selves.services.proposals import accept
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.proposals import ProposalKind, ProposalStatus
+from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory
 from tests.integration.heartbeats.beater import Beater, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
-from tests.integration.heartbeats.selves.conftest import again, decide, memory, proposed
+from tests.integration.heartbeats.selves.conftest import again, decide, memory, proposed, tell
 
 # --- Proposals and insights --------------------------------------------------------------------------
 
@@ -98,6 +104,56 @@ def test_what_is_accepted_is_remembered_by_its_kind(
         assert kept.detail["confidence"] == pytest.approx(0.9)
 
 
+@pytest.mark.parametrize(
+    ("sources", "role", "trust", "believed"),
+    [
+        # Four memories of one stranger are one source.
+        ([[{"kind": "agent", "reference": "agent:v", "trust": 0.5}]] * 4, "", 0.575, 0.575),
+        ([[{"kind": "url", "reference": name, "trust": 0.5}] for name in "ab"], "", 0.575, 0.7875),
+        # A doubted memory carries no further than it is trusted, however many sources it has.
+        ([[{"kind": "url", "reference": name, "trust": 0.7} for name in "ab"]], "", 0.46, 0.46),
+        ([None] * 3, "Vega", 0.405, 0.405),
+        # The agent's own notes are one source, its own.
+        ([None] * 3, "agent", 1.0, 0.83),
+    ],
+)
+@pytest.mark.parametrize("kind", ["fact", "insight", "preconscious"])
+def test_what_is_accepted_is_trusted_as_its_evidence(
+    agent: Agent, kind: str, sources: list[Any], role: str, trust: float, believed: float
+) -> None:
+    ids = [memory(agent, f"Sign {number} of rain.") for number in range(len(sources))]
+    with tenant_transaction(agent.tenant_id):
+        for memory_id, own in zip(ids, sources, strict=True):
+            detail = {"sources": own} if own else {}
+            Memory.objects.filter(id=memory_id).update(trust=trust, role=role, detail=detail)
+    proposal = proposed(
+        agent, kind=ProposalKind(kind), content="It rains.", change={}, evidence=ids, confidence=0.9
+    )
+    assert accepted_trust(agent, proposal) == pytest.approx(believed)
+
+
+def test_a_retired_memory_is_no_evidence(agent: Agent) -> None:
+    ids = [memory(agent, "A sign of rain.")]
+    proposal = proposed(
+        agent, kind=ProposalKind.FACT, content="It rains.", change={}, evidence=ids, source="consolidation"
+    )
+    with tenant_transaction(agent.tenant_id):
+        archive(memory_ids=[UUID(text) for text in ids], reason="a test", actor="test")
+    assert accepted_trust(agent, proposal) == pytest.approx(0.15)
+
+
+def test_what_a_person_proposes_is_trusted_as_a_user(agent: Agent) -> None:
+    proposal = proposed(agent, kind=ProposalKind.FACT, content="It rains.", change={})
+    assert accepted_trust(agent, proposal) == pytest.approx(0.745)
+
+
+def accepted_trust(agent: Agent, proposal: Proposal) -> float:
+    with tenant_transaction(agent.tenant_id):
+        accept(proposal_id=proposal.id, decided_by="cli:ann")
+        made: Memory = Memory.objects.get(source=f"proposal:{proposal.id}")
+    return made.trust
+
+
 def test_a_preference_that_is_accepted_is_shown(beater: Beater, agent: Agent) -> None:
     change = {"key": "tone", "value": "short sentences"}
     proposal = proposed(agent, kind=ProposalKind.PREFERENCE, content="Write briefly.", change=change)
@@ -105,6 +161,53 @@ def test_a_preference_that_is_accepted_is_shown(beater: Beater, agent: Agent) ->
     with tenant_transaction(agent.tenant_id):
         assert Preference.objects.get(agent_id=agent.id).value == "short sentences"
     assert "tone: short sentences" in beater.beat(REST)
+
+
+def crowded(agent: Agent) -> None:
+    """Give the agent more of everything than its prompt shows, all of it firm and long ago."""
+    for number in range(16):
+        IdentityAspectFactory(agent=agent, content=f"I keep the log of pier {number}.", stability=0.6)
+        BeliefFactory(agent=agent, statement=f"Pier {number} is sound.", stability=0.9, confidence=0.9)
+        PreferenceFactory(agent=agent, key=f"a{number}", value="as always")
+    IdentityAspectFactory(agent=agent, content="I fear the deep water.", stability=0.1)
+    BeliefFactory(agent=agent, statement="Deep water hides wrecks.", stability=0.1, confidence=0.2)
+    PreferenceFactory(agent=agent, key="swim", value="never in deep water")
+    long_ago = datetime.now(UTC) - timedelta(days=90)
+    for model in (IdentityAspect, Belief, Preference):
+        model.objects.filter(agent_id=agent.id).update(updated_at=long_ago)
+
+
+RELEVANT = ("I fear the deep water.", "Deep water hides wrecks.", "swim: never in deep water")
+
+
+def test_the_accepted_self_is_seen_beside_a_firm_one(beater: Beater, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        crowded(agent)
+    new: list[tuple[str, dict[str, Any]]] = [
+        ("I am patient with tides.", {}),
+        (
+            "Storms end at dawn.",
+            {"kind": ProposalKind.BELIEF, "change": {"category": "world"}, "confidence": 0.5},
+        ),
+        (
+            "Write briefly.",
+            {"kind": ProposalKind.PREFERENCE, "change": {"key": "tone", "value": "short sentences"}},
+        ),
+    ]
+    for content, given in new:
+        beater.beat(decide(proposed(agent, content=content, **given), "accept"))
+    prompt = beater.beat(REST)
+    for shown in ("I am patient with tides.", "Storms end at dawn.", "tone: short sentences"):
+        assert shown in prompt
+    assert not [shown for shown in RELEVANT if shown in prompt]
+
+
+def test_what_concerns_the_moment_is_seen(beater: Beater, agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        crowded(agent)
+    tell(agent, "Do you dare to swim in deep water among wrecks, or do you fear it?")
+    prompt = beater.beat(REST)
+    assert [shown for shown in RELEVANT if shown in prompt] == [*RELEVANT]
 
 
 def test_an_insight_becomes_a_proposal_for_a_later_beat(beater: Beater, agent: Agent) -> None:

@@ -1,0 +1,63 @@
+"""Choose the parts of a self that a prompt shows: by stability, and by relevance and recency beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from itertools import chain, zip_longest
+
+from arbor.memory.english import STOP_WORDS
+from arbor.memory.lexical import term_of, words_of
+
+#: After this time the recency of a change is halved.
+RECENT = timedelta(days=7)
+#: The weight of relevance against that of recency and of stability, 1 each: what concerns the moment comes first.
+RELEVANCE_WEIGHT = 2.0
+#: Characters of a text that are compared, so that a long message costs no more.
+COMPARED = 2_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelfPart[T]:
+    """A part of a self, `row`, as it is compared: its text, its stability from 0 to 1, the time of its last change."""
+
+    row: T
+    text: str
+    changed_at: datetime
+    stability: float = 0.0
+
+
+def salient[T](
+    parts: Sequence[SelfPart[T]], *, about: str, now: datetime, limit: int, firmest: int = 0
+) -> list[T]:
+    """Return at most `limit` parts, in the order in which a prompt keeps them.
+
+    The `firmest` most stable ones are always among them; the others are chosen by relevance to the text `about` and by
+    recency, both from 0 to 1, beside their stability. The two groups alternate, so that a prompt cut from its end keeps
+    the best of both.
+    """
+    by_stability = sorted(parts, key=lambda part: -part.stability)
+    firm, others = by_stability[:firmest], by_stability[firmest:]
+    if len(others) > limit - len(firm):
+        terms = _terms(about[:COMPARED])
+        others.sort(key=lambda part: -_score(part, terms, now))
+    chosen = others[: limit - len(firm)]
+    return [part.row for part in chain.from_iterable(zip_longest(firm, chosen)) if part is not None]
+
+
+def _score[T](part: SelfPart[T], about: frozenset[str], now: datetime) -> float:
+    recency: float = 0.5 ** (max(now - part.changed_at, timedelta()) / RECENT)
+    return part.stability + recency + RELEVANCE_WEIGHT * _relevance(_terms(part.text), about)
+
+
+def _relevance(terms: frozenset[str], about: frozenset[str]) -> float:
+    """Return the overlap of two texts, 0 to 1: the share of the shorter one's terms that the other has."""
+    return len(terms & about) / min(len(terms), len(about)) if terms and about else 0.0
+
+
+# The same texts are compared at each heartbeat.
+@lru_cache(maxsize=2_000)
+def _terms(text: str) -> frozenset[str]:
+    return frozenset(term_of(word) for word in words_of(text) if word not in STOP_WORDS)
