@@ -178,6 +178,8 @@ class ProposedChange:
     content: str
     confidence: float
     evidence: int
+    #: Whether the agent's pace allows the change now.
+    acceptable: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,6 +12,8 @@ from typing import Any, Protocol
 from rapidfuzz.distance import JaroWinkler
 
 from arbor.errors import LimitReached, TransitionIllegal
+from arbor.memory.english import STOP_WORDS
+from arbor.memory.lexical import term_of, words_of
 from arbor.selves.values import SOURCE_LENGTH, TEXT_LENGTH, check_share, check_text
 
 #: Seed 000, "Proposal Queue".
@@ -32,6 +34,9 @@ LEAST_INSIGHT = 0.5
 MOST_EVIDENCE = 20
 #: The similarity from which on two proposals are the same (seed 000).
 DUPLICATE = 0.85
+#: Keys of a change that say by themselves what it is about: a habit, a cluster, a memory that came to mind, a belief.
+_SUBJECTS = ("pattern", "theme", "preconscious", "belief")
+_NEGATIONS = frozenset({"no", "not", "never", "nobody", "none", "nor", "nothing", "neither", "without"})
 #: Characters of a text that are compared, so that long ones cost no more.
 COMPARED = 400
 
@@ -111,6 +116,7 @@ class Queued(Protocol):
 
     kind: str
     content: str
+    change: Mapping[str, Any]
     confidence: float
     created_at: datetime
 
@@ -122,11 +128,32 @@ def transition(status: ProposalStatus, to: ProposalStatus) -> None:
 
 
 def duplicate_of[P: Queued](new: NewProposal, pending: Sequence[P]) -> P | None:
-    """Return the pending duplicate of a proposal: of the same kind, with a similarity of at least 0.85."""
+    """Return the pending proposal of the same kind that would change the same."""
     same = (proposal for proposal in pending if proposal.kind == new.kind)
-    return next(
-        (proposal for proposal in same if jaro_winkler(proposal.content, new.content) >= DUPLICATE), None
-    )
+    return next((proposal for proposal in same if _changes_the_same(proposal, new)), None)
+
+
+def _changes_the_same(one: Queued, other: NewProposal) -> bool:
+    """Compare what two proposals of one kind would change; their sentences count only where nothing else does."""
+    for key in _SUBJECTS:
+        if key in one.change or key in other.change:
+            return bool(one.change.get(key) == other.change.get(key))
+    if "key" in one.change or "key" in other.change:
+        first, second = ((p.change.get("key"), str(p.change.get("value", ""))) for p in (one, other))
+        return first[0] == second[0] and is_same_statement(first[1], second[1])
+    return is_same_statement(one.content, other.content)
+
+
+def is_same_statement(one: str, other: str) -> bool:
+    """Return whether two texts are at least 0.85 alike, and differ in more than a word or a negation.
+
+    A word that takes another one's place ("patient", "impatient") makes another statement, and so does a "not".
+    """
+    if jaro_winkler(one, other) < DUPLICATE:
+        return False
+    first, second = _claims(one), _claims(other)
+    only_one, only_other = first - second, second - first
+    return not (only_one and only_other) and (only_one | only_other).isdisjoint(_NEGATIONS)
 
 
 def to_expire[P: Queued](pending: Sequence[P]) -> list[P]:
@@ -164,6 +191,19 @@ def shortened(text: str) -> str:
 def jaro_winkler(one: str, other: str) -> float:
     """Compute the similarity of two texts, 0 to 1, ignoring case and spaces; of long ones, the first 400 characters."""
     return JaroWinkler.similarity(_plain(one), _plain(other))
+
+
+def _claims(text: str) -> frozenset[str]:
+    """Return the terms of a text that claim something: negations and all words but stop words."""
+    words = {part for word in words_of(text) for part in _spelt_out(word)}
+    return frozenset(term_of(word) for word in words if word in _NEGATIONS or word not in STOP_WORDS)
+
+
+def _spelt_out(word: str) -> tuple[str, ...]:
+    """Return the words of a short form that say something: "can't" and "cannot" say "not", "I'm" says nothing."""
+    if word.endswith("n't") or word == "cannot":
+        return ("not",)
+    return () if "'" in word else (word,)
 
 
 def _plain(text: str) -> str:

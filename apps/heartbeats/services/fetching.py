@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -293,7 +293,9 @@ def _own_memories(_: Fetcher, open_need: OpenNeed) -> frozenset[UUID]:
 
 def _settled(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:
     found = look_for_proposals(agent_id=open_need.agent_id)
-    return _proposed(found.proposed, dropped_experiences=found.deleted_experiences)
+    waiting = proposals.too_soon(agent_id=open_need.agent_id, proposals=found.proposed.made)
+    outcome = _proposed(found.proposed, dropped_experiences=found.deleted_experiences)
+    return replace(outcome, made=[replace(made, acceptable=made.id not in waiting) for made in outcome.made])
 
 
 def _propose(_: Fetcher, open_need: OpenNeed) -> needs.ProposalOutcome:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from apps.selves.services.queries import TOO_SOON
 from apps.selves.services.salience import (
     ASPECT_COLUMNS,
     BELIEF_COLUMNS,
@@ -65,8 +66,8 @@ SELF_COLUMNS = f"""
     ) contradiction) AS contradictions,
     (SELECT coalesce(json_agg(proposal), '[]') FROM (
         SELECT id, kind, content, confidence, deferrals, jsonb_array_length(evidence) AS evidence
-        FROM selves_proposal
-        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'pending'
+        FROM selves_proposal p
+        WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'pending' AND NOT ({TOO_SOON})
         ORDER BY confidence DESC, created_at LIMIT %(proposals)s
     ) proposal) AS proposals,
     (SELECT coalesce(json_agg(preference), '[]') FROM (

@@ -16,7 +16,12 @@ from apps.selves.models import Belief, Proposal
 from apps.selves.services import beliefs
 from apps.selves.services.acceptance import apply_proposal
 from apps.selves.services.changes import BELIEF, require_pace
-from apps.selves.services.queries import LOCK_AGENT_TO_PROPOSE, PENDING_PROPOSALS, PROPOSAL_COLUMNS
+from apps.selves.services.queries import (
+    LOCK_AGENT_TO_PROPOSE,
+    PENDING_PROPOSALS,
+    PROPOSAL_COLUMNS,
+    PROPOSALS_TOO_SOON,
+)
 from apps.tenants.scope import APP, current_tenant
 from apps.tenants.statements import fetch, insert_rows
 from arbor.errors import Invalid, NotFound
@@ -88,6 +93,14 @@ def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResu
                 now=datetime.now(UTC),
             )
     return ProposalResult(made=tuple(fresh), known=tuple(known), expired=tuple(expired))
+
+
+def too_soon(*, agent_id: UUID, proposals: Sequence[Proposal]) -> frozenset[UUID]:
+    """Return the ids of stored proposals that the agent cannot accept yet, for its pace. One statement, none for nothing."""
+    if not proposals:
+        return frozenset()
+    ids = [proposal.id for proposal in proposals]
+    return frozenset(row[0] for row in fetch(PROPOSALS_TOO_SOON, agent=agent_id, proposals=ids))
 
 
 @transaction.atomic

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from arbor.selves.proposals import SELF_CHANGES_PER_DAY, SELF_COOLDOWN
+
 #: The columns of a proposal, in the order of PENDING_PROPOSALS.
 PROPOSAL_COLUMNS = (
     "tenant_id",
@@ -31,3 +33,26 @@ SELECT tenant_id, id, agent_id, kind, content, change::json, confidence, evidenc
 FROM selves_proposal WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND status = 'pending'
 ORDER BY created_at DESC
 """
+#: Part: a proposal `p` that the agent cannot accept yet, as `arbor.selves.proposals.check_pace` decides.
+TOO_SOON = f"""
+p.kind IN ('identity', 'belief', 'preference') AND EXISTS (
+    SELECT FROM selves_selfchange c
+    WHERE c.tenant_id = p.tenant_id AND c.agent_id = p.agent_id AND starts_with(c.decided_by, 'heartbeat:')
+        AND c.at > now() - interval '1 day'
+    HAVING count(*) >= {SELF_CHANGES_PER_DAY} OR bool_or(
+        c.at > now() - interval '{SELF_COOLDOWN.total_seconds():.0f} seconds' AND CASE p.kind
+            WHEN 'identity' THEN c.what = 'aspect'
+            WHEN 'belief' THEN c.what = 'belief' AND c.target_id::text = p.change->>'belief'
+            ELSE c.what = 'preference' AND c.target_id IN (
+                SELECT f.id FROM selves_preference f WHERE f.tenant_id = p.tenant_id AND f.agent_id = p.agent_id
+                    AND f.key = p.change->>'key'
+            )
+        END
+    )
+)
+"""  # noqa: S608 (our own numbers)
+#: Of these proposals, those that the agent cannot accept yet.
+PROPOSALS_TOO_SOON = f"""
+SELECT p.id FROM selves_proposal p
+WHERE p.tenant_id = %(tenant)s AND p.agent_id = %(agent)s AND p.id = ANY(%(proposals)s::uuid[]) AND {TOO_SOON}
+"""  # noqa: S608 (our own condition)

@@ -36,6 +36,7 @@ def consolidate(heartbeat: Beat) -> Steps[Beat]:
             evidence=proposal.evidence,
         )
         for proposal in found.made
+        if proposal.acceptable
     ]
     shown.sort(key=lambda proposal: -proposal.confidence)
     changed = [f"proposed: {clip(proposal.content, _LINE)}" for proposal in found.made]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,6 +31,7 @@ class Row:
     kind: str = "identity"
     confidence: float = 0.7
     created_at: datetime = NOW
+    change: Mapping[str, Any] = field(default_factory=dict)
 
 
 def new(**given: Any) -> NewProposal:
@@ -79,6 +81,67 @@ def test_likeness_is_a_share(one: str, other: str) -> None:
 )
 def test_what_says_the_same_is_one_proposal(row: Row, same: bool) -> None:
     assert (duplicate_of(new(), [Row(content="Another."), row]) is row) is same
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("I am patient.", "I am impatient.", False),
+        ("I trust strangers.", "I distrust strangers.", False),
+        ("I am patient with tides.", "I am not patient with tides.", False),
+        ("I can wait for the tide.", "I can't wait for the tide.", False),
+        ("I am patient with tides.", "I am patient with tiles.", False),
+        ("I am patient with tides.", "I am patient with the tides!", True),
+        ("I am patient with tides.", "I am very patient with tides.", True),
+        ("I never lie to keepers.", "I never lie to the keepers", True),
+    ],
+)
+def test_opposites_are_two_proposals(one: str, other: str, same: bool) -> None:
+    row = Row(content=one)
+    assert (duplicate_of(new(content=other), [row]) is row) is same
+    assert (duplicate_of(new(content=one), [Row(content=other)]) is not None) is same
+
+
+_HABIT = "When I act I often do this: recall, then {} (3 times)."
+
+
+@pytest.mark.parametrize(
+    ("kind", "contents", "changes", "same"),
+    [
+        ("pattern", (_HABIT.format("reflect"), _HABIT.format("reflects")), ("a>b", "a>c"), False),
+        ("pattern", (_HABIT.format("reflect"), "What works for me."), ("a>b", "a>b"), True),
+        (
+            "insight",
+            ("My memories gather around tides.", "My memories gather around tide."),
+            ("1", "2"),
+            False,
+        ),
+        ("insight", ("My memories gather around tides.", "They gather around eels."), ("1", "1"), True),
+        ("preconscious", ("This: the ice.", "This: the ice!"), ("1", "2"), False),
+        ("belief", ("Be surer.", "Be surer!"), ("1", "2"), False),
+    ],
+)
+def test_what_would_change_is_compared(
+    kind: str, contents: tuple[str, str], changes: tuple[str, str], same: bool
+) -> None:
+    key = {"pattern": "pattern", "insight": "theme"}.get(kind, kind)
+    row = Row(kind=kind, content=contents[0], change={key: changes[0]})
+    proposal = new(kind=ProposalKind(kind), content=contents[1], change={key: changes[1]})
+    assert (duplicate_of(proposal, [row]) is row) is same
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "same"),
+    [
+        ("tone", "short sentences", True),
+        ("tone", "long sentences", False),
+        ("time", "short sentences", False),
+    ],
+)
+def test_preferences_are_compared_by_key_and_value(key: str, value: str, same: bool) -> None:
+    row = Row(kind="preference", content="tone: short", change={"key": "tone", "value": "short sentences"})
+    proposal = new(kind=ProposalKind.PREFERENCE, content="tone: short", change={"key": key, "value": value})
+    assert (duplicate_of(proposal, [row]) is row) is same
 
 
 def test_a_full_queue_lets_go_of_the_least_sure_and_of_these_the_oldest() -> None:

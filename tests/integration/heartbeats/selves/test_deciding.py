@@ -7,8 +7,10 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.utils import timezone
 
 from apps.agents.models import Agent
+from apps.heartbeats.services.situation import load_situation
 from apps.memories.models import Memory
 from apps.memories.services.retention.archive import archive
 from apps.selves.models import (
@@ -18,10 +20,11 @@ from apps.selves.models import (
     Proposal,
     SelfChange,
 )
-from apps.selves.services.proposals import accept
+from apps.selves.services.proposals import accept, too_soon
 from apps.tenants.scope import tenant_transaction
+from arbor.errors import LimitReached
 from arbor.selves.proposals import ProposalKind, ProposalStatus
-from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory
+from tests.factories.selves import BeliefFactory, IdentityAspectFactory, PreferenceFactory, SelfChangeFactory
 from tests.integration.heartbeats.beater import Beater, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
 from tests.integration.heartbeats.selves.conftest import again, decide, memory, proposed, tell
@@ -68,6 +71,60 @@ def test_who_one_is_changes_once_in_four_hours(beater: Beater, agent: Agent) -> 
     (dropped,) = last_of(agent).dropped
     assert dropped["path"] == "proposal_decisions[0]"
     assert "changes slowly" in dropped["reason"]
+
+
+def recent_change(agent: Agent, what: str, *, hours: float, by: str = "heartbeat:1", **given: Any) -> None:
+    at = datetime.now(UTC) - timedelta(hours=hours)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timezone, "now", lambda: at)
+        SelfChangeFactory(agent=agent, what=what, decided_by=by, **given)
+
+
+KEY = {"key": "tone", "value": "brief"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "is_shown"),
+    [
+        ("identity", [("aspect", 1, "heartbeat:1")], False),
+        ("identity", [("aspect", 5, "heartbeat:1")], True),
+        ("identity", [("aspect", 1, "cli:ann")], True),
+        ("identity", [("belief", 1, "heartbeat:1")], True),
+        ("identity", [("belief", hours, "heartbeat:1") for hours in (5, 10, 23)], False),
+        ("preference", [("preference", 1, "heartbeat:1")], False),
+        ("preference", [("preference", 5, "heartbeat:1")], True),
+        ("belief", [("belief", 1, "heartbeat:1")], False),
+        ("belief", [("belief", 5, "heartbeat:1")], True),
+        ("fact", [("aspect", hours, "heartbeat:1") for hours in (1, 2, 3)], True),
+    ],
+)
+def test_only_what_can_be_accepted_now_is_shown_and_wakes(
+    beater: Beater, agent: Agent, kind: str, changes: list[tuple[str, float, str]], is_shown: bool
+) -> None:
+    with tenant_transaction(agent.tenant_id):
+        belief = BeliefFactory(agent=agent, confidence=0.7)
+        preference = PreferenceFactory(agent=agent, key=KEY["key"])
+        targets = {"belief": {"target_id": belief.id}, "preference": {"target_id": preference.id}}
+        for what, hours, by in changes:
+            recent_change(agent, what, hours=hours, by=by, **targets.get(what, {}))
+    by_kind: dict[str, dict[str, Any]] = {
+        "belief": {"belief": str(belief.id), "confidence": 0.6},
+        "preference": KEY,
+    }
+    change = by_kind.get(kind, {})
+    proposal = proposed(agent, kind=ProposalKind(kind), change=change)
+    assert (str(proposal.id) in beater.beat(REST)) is is_shown
+    with tenant_transaction(agent.tenant_id):
+        shown = load_situation(agent.id)["proposals"]
+        # The same rule as the decision's own.
+        assert [found["id"] for found in shown] == [str(proposal.id)] * is_shown
+        assert bool(too_soon(agent_id=agent.id, proposals=[proposal])) is not is_shown
+        try:
+            accept(proposal_id=proposal.id, decided_by="heartbeat:2")
+        except LimitReached:
+            assert not is_shown
+        else:
+            assert is_shown
 
 
 def test_a_decision_about_nothing_is_dropped_with_its_reason(
