@@ -280,7 +280,10 @@ def _peer(agent_id: UUID, peer: AgentRef) -> PeerModel | None:
         return by_id
     named = list(models.filter(name__iexact=wanted).order_by("name"))
     exact = [peer_model for peer_model in named if peer_model.name == wanted]
-    if len(named) > 1 and not exact:
-        names = ", ".join(repr(peer_model.name) for peer_model in named)
+    if len(named) > 1 and len(exact) != 1:
+        names = ", ".join(
+            f"{peer_model.name!r} ({peer_model.peer_id or ('gone' if peer_model.is_agent else 'person')})"
+            for peer_model in named
+        )
         raise Invalid(f"{peer!r} means several peers: give one of the names {names}, or an id")
     return next(iter(exact or named), None)

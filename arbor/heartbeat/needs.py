@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -217,6 +218,8 @@ class Meetings:
     tick: int
     met: Sequence[Meeting]
     others: Sequence[PeerNote]
+    #: When a user was last in touch.
+    contact: datetime | None = None
 
 
 #: The order in which kinds of needs are answered: reads before locks, locks before writes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models.functions import Lower
@@ -18,13 +19,14 @@ def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> li
     return list(reversed(turns.order_by("-at", "-id")[:limit]))
 
 
-def who_talked(agent_id: UUID, names: Sequence[str]) -> set[str]:
-    """Return the names of people who had a conversation with an agent, of those given, casefolded. One statement."""
+def last_talks(agent_id: UUID, names: Sequence[str]) -> dict[str, datetime]:
+    """Return when people last talked with an agent, of those given, by their casefolded names. One statement."""
     people = [f"{kind}:{name.casefold()}" for name in names for kind in ("user", "cli")]
     found = (
         ChatSession.objects.filter(agent_id=agent_id)
         .annotate(folded=Lower("person"))
         .filter(folded__in=people)
-        .values_list("folded", flat=True)
+        .order_by("last_at")
+        .values_list("folded", "last_at")
     )
-    return {person.partition(":")[2] for person in found}
+    return {person.partition(":")[2]: last_at for person, last_at in found}

@@ -14,7 +14,7 @@ import structlog
 from django.db import transaction
 
 from apps.calls.models import ExternalCall
-from apps.contacts.services.chat_history import who_talked
+from apps.contacts.services.chat_history import last_talks
 from apps.goals.services.backlogs import load_backlogs, save_backlogs
 from apps.heartbeats.actions import ACTIONS
 from apps.heartbeats.actions.context import ActionContext
@@ -31,7 +31,7 @@ from apps.memories.services.store.placement import ToRemember
 from apps.memories.services.store.provenance import require_memories
 from apps.memories.services.store.remember import MemoryWriter
 from apps.selves.services import proposals
-from apps.selves.services.peers import record_meetings
+from apps.selves.services.peers import Dealings, record_meetings
 from apps.tenants.scope import APP
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import ArborError, EmbeddingFailed
@@ -231,9 +231,12 @@ class Fetcher:
             agent_id=open_need.agent_id,
             tick=need.tick,
             now=self._now,
-            meetings=need.met,
-            others=need.others,
-            talked_with=partial(who_talked, open_need.agent_id),
+            dealings=Dealings(
+                met=need.met,
+                others=need.others,
+                contact=need.contact,
+                talked_with=partial(last_talks, open_need.agent_id),
+            ),
         )
 
 

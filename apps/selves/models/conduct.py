@@ -58,8 +58,10 @@ class PeerModel(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="peers")
-    #: The other, if it is an agent; else only the name.
+    #: The other, if it is an agent that exists; else only the name.
     peer = TenantForeignKey(Agent, deleting=OnDelete.SET_NULL, null=True, blank=True, related_name="+")
+    #: Whether it is, or was, an agent: nobody of its name inherits the model of one that is gone.
+    is_agent = models.BooleanField(default=False, db_default=False)
     name = models.CharField(max_length=200)
     #: 0 to 1.
     competence = models.FloatField(default=0.5)
@@ -76,7 +78,17 @@ class PeerModel(TenantModel):
     class Meta(TenantModel.Meta):
         verbose_name = "peer"
         constraints = [
-            models.UniqueConstraint(fields=["tenant", "agent", "name"], name="selves_peer_name"),
+            # Agents by id, people by name.
+            models.UniqueConstraint(
+                fields=["tenant", "agent", "name"],
+                name="selves_peer_person",
+                condition=models.Q(is_agent=False),
+            ),
+            models.UniqueConstraint(
+                fields=["tenant", "agent", "peer"],
+                name="selves_peer_agent",
+                condition=models.Q(peer__isnull=False),
+            ),
             models.CheckConstraint(
                 condition=models.Q(successes__lte=models.F("interactions")), name="selves_peer_successes"
             ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -15,6 +16,8 @@ from apps.selves.models import PeerModel
 from apps.tenants.scope import current_tenant
 from arbor.heartbeat.needs import Meeting
 from arbor.heartbeat.reply import PeerNote, PeerOutcome
+from arbor.heartbeat.steps.inner_state import USER
+from arbor.ids import read_id
 from arbor.selves.trust import impression
 
 NAME_LENGTH = 200
@@ -25,86 +28,136 @@ MOST_INTERESTS = 10
 INTEREST_LENGTH = 100
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dealings:
+    """An agent's dealings with peers in a heartbeat."""
+
+    #: Those who wrote, with the agent's notes about them.
+    met: Sequence[Meeting] = ()
+    #: Notes about peers who did not write.
+    others: Sequence[PeerNote] = ()
+    #: When a user was last in touch.
+    contact: datetime | None = None
+    #: Returns when people last talked with the agent, of those named, by their casefolded names.
+    talked_with: Callable[[Sequence[str]], Mapping[str, datetime]] = lambda _: {}
+
+
 def record_meetings(
-    *,
-    agent_id: UUID,
-    tick: int,
-    now: datetime,
-    meetings: Sequence[Meeting],
-    others: Sequence[PeerNote] = (),
-    talked_with: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
+    *, agent_id: UUID, tick: int, now: datetime, dealings: Dealings
 ) -> list[tuple[PeerNote, str]]:
     """Update the agent's models of its peers; without meetings or notes, no statement.
 
     A meeting counts as an interaction when the agent reports its outcome, and as a success when it went well. A message
-    alone makes its sender known. `others` are notes about peers who did not write: they count for known peers,
-    or partners of conversations (`talked_with` returns those among names, casefolded). The rest is returned with the reason why it
-    does not count. Names are the same whatever their case, and of several notes about one the first counts. Two
-    statements, and one for each who was met; two more where somebody is new.
+    alone makes its sender known. A note about somebody who did not write is a meeting only for a person who has talked
+    with the agent since their last one; for other known peers it is an impression: competence, reliability, interests.
+    Notes about strangers are returned with the reason why they do not count, and so are further notes about one peer.
+    Agents are known by id, people by name: nobody inherits the model of another one of the same name. Two statements,
+    and one for each who was met; two more where somebody is new.
     """
-    if not meetings and not others:
+    if not dealings.met and not dealings.others:
         return []
-    known = _known(agent_id, meetings, others)
-    here = {*known, *(key for meeting in meetings for key in _keys(meeting))}
-    unmet = [note.peer.strip() for note in others if note.peer.strip().casefold() not in here]
-    talked = set(talked_with(unmet)) if unmet else set()
-    refused = []
-    met = list(meetings)
-    for note in others:
-        name = note.peer.strip()
-        if name.casefold() in here or name.casefold() in talked:
-            met.append(Meeting(name=name, peer_id="", note=note))
-        else:
-            refused.append((note, f"{name[:NAME_LENGTH]} never wrote to you nor talked with you"))
+    known = _KnownPeers(agent_id, dealings)
+    refused: list[tuple[PeerNote, str]] = []
     made, noted = 0, set[UUID]()
-    for meeting in met:
-        keys = _keys(meeting)
-        row = next((known[key] for key in keys if key in known), None)
-        if row is None:
-            row, made = _unknown(agent_id, meeting), made + 1
-            known.update(dict.fromkeys(keys, row))
+    pairs = [(known.of_meeting(meeting), meeting, True) for meeting in dealings.met]
+    pairs += _noted_pairs(known, dealings, refused, wrote=pairs)
+    for row, meeting, is_meeting in pairs:
+        made += row._state.adding
         if meeting.note is not None and row.id in noted:
             refused.append((meeting.note, f"another note of this beat about {row.name} counts"))
             continue
         noted |= {row.id} if meeting.note else set()
-        _meet(row, meeting.note, tick=tick, now=now)
+        _apply(row, meeting.note, is_meeting=is_meeting, tick=tick, now=now)
         row.save()
     if made:
         _forget_the_oldest(agent_id)
     return refused
 
 
-def _keys(meeting: Meeting) -> list[str]:
-    """Return the keys of a peer: an agent's id, and the name, casefolded."""
-    return [key.casefold() for key in (meeting.peer_id, meeting.name[:NAME_LENGTH]) if key]
+type _Pair = tuple[PeerModel, Meeting, bool]
 
 
-def _known(agent_id: UUID, meetings: Sequence[Meeting], others: Sequence[PeerNote]) -> dict[str, PeerModel]:
-    """Return the models of named peers by name and by agent id, casefolded."""
-    names = {meeting.name[:NAME_LENGTH].casefold() for meeting in meetings} | {
-        note.peer.strip().casefold() for note in others
-    }
-    ids = {found for text in (*names, *(meeting.peer_id for meeting in meetings)) if (found := _uuid(text))}
-    rows = (
-        PeerModel.objects.select_for_update(of=("self",))
-        .alias(folded=Lower("name"))
-        .filter(Q(folded__in=names) | Q(peer_id__in=ids), agent_id=agent_id)
-    )
-    known: dict[str, PeerModel] = {}
-    for row in rows:
-        known[row.name.casefold()] = row
-        if row.peer_id:
-            known[str(row.peer_id)] = row
-    return known
+def _noted_pairs(
+    known: _KnownPeers, dealings: Dealings, refused: list[tuple[PeerNote, str]], *, wrote: Sequence[_Pair]
+) -> list[_Pair]:
+    """Return the notes about peers who did not write, each with its model and whether it is a meeting."""
+    names = [note.peer.strip() for note in dealings.others]
+    people = [name for name in names if not any(row.name.casefold() == name.casefold() for row, *_ in wrote)]
+    talks = {**dealings.talked_with(people)} if people else {}
+    if dealings.contact is not None:
+        talks.setdefault(USER, dealings.contact)
+    pairs: list[_Pair] = []
+    for note, name in zip(dealings.others, names, strict=True):
+        talked_at = talks.get(name.casefold())
+        meeting = Meeting(name=name, peer_id="", note=note)
+        found = known.named(name)
+        if len(found) > 1 and talked_at is None:
+            refused.append((note, f"several peers are called {name[:NAME_LENGTH]}; name one by its id"))
+        elif talked_at is not None:
+            row = known.of_meeting(meeting)
+            pairs.append((row, meeting, row.last_at is None or talked_at > row.last_at))
+        elif found:
+            pairs.append((found[0], meeting, False))
+        else:
+            refused.append((note, f"{name[:NAME_LENGTH]} never wrote to you nor talked with you"))
+    return pairs
 
 
-def _unknown(agent_id: UUID, meeting: Meeting) -> PeerModel:
-    return PeerModel(
-        tenant_id=current_tenant(),
-        agent_id=agent_id,
-        name=meeting.name[:NAME_LENGTH],
-        peer_id=UUID(meeting.peer_id) if meeting.peer_id else None,
-    )
+class _KnownPeers:
+    """The agent's locked models of the named peers: agents by id, people by name."""
+
+    def __init__(self, agent_id: UUID, dealings: Dealings) -> None:
+        """Read and lock the models. One statement."""
+        self._agent_id = agent_id
+        names = {meeting.name[:NAME_LENGTH].casefold() for meeting in dealings.met}
+        names |= {note.peer.strip().casefold() for note in dealings.others}
+        ids = {
+            peer_id
+            for text in (*names, *(meeting.peer_id for meeting in dealings.met))
+            if (peer_id := read_id(text or None))
+        }
+        self._rows: list[PeerModel] = list(
+            PeerModel.objects.select_for_update(of=("self",))
+            .alias(folded=Lower("name"))
+            .filter(Q(folded__in=names) | Q(peer_id__in=ids), agent_id=agent_id)
+            .order_by("id")
+        )
+
+    def of_meeting(self, meeting: Meeting) -> PeerModel:
+        """Return the model of who was met, a new one for somebody who is not known."""
+        name = meeting.name[:NAME_LENGTH]
+        for row in self._rows:
+            same = (
+                str(row.peer_id) == meeting.peer_id
+                if meeting.peer_id
+                else _is_person(row) and row.name.casefold() == name.casefold()
+            )
+            if same:
+                row.name = name if meeting.peer_id else row.name
+                row.is_agent = bool(meeting.peer_id)
+                return row
+        made = PeerModel(
+            tenant_id=current_tenant(),
+            agent_id=self._agent_id,
+            name=name,
+            peer_id=UUID(meeting.peer_id) if meeting.peer_id else None,
+            is_agent=bool(meeting.peer_id),
+        )
+        self._rows.append(made)
+        return made
+
+    def named(self, text: str) -> list[PeerModel]:
+        """Return the models of the peers that an id or a name means, without agents that are gone."""
+        by_id = [row for row in self._rows if str(row.peer_id) == text.casefold()]
+        return by_id or [
+            row
+            for row in self._rows
+            if row.name.casefold() == text.casefold() and (row.peer_id is not None or _is_person(row))
+        ]
+
+
+def _is_person(row: PeerModel) -> bool:
+    return row.peer_id is None and not row.is_agent
 
 
 def _forget_the_oldest(agent_id: UUID) -> None:
@@ -126,20 +179,15 @@ def _forget_the_oldest(agent_id: UUID) -> None:
     )
 
 
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
-
-
-def _meet(row: PeerModel, note: PeerNote | None, *, tick: int, now: datetime) -> None:
-    row.last_at = now
+def _apply(row: PeerModel, note: PeerNote | None, *, is_meeting: bool, tick: int, now: datetime) -> None:
+    if is_meeting:
+        row.last_at = now
     if note is None:
         return
-    row.interactions += 1
-    row.successes += note.outcome is PeerOutcome.SUCCESS
-    row.last_tick = tick
+    if is_meeting:
+        row.interactions += 1
+        row.successes += note.outcome is PeerOutcome.SUCCESS
+        row.last_tick = tick
     row.competence = impression(row.competence, note.competence)
     row.reliability = impression(row.reliability, note.reliability)
     fresh = [text.strip()[:INTEREST_LENGTH] for text in note.interests if text.strip()]

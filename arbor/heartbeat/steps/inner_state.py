@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from arbor.heartbeat.boundary_guard import ItemBoundaryMatch, about
@@ -58,10 +57,10 @@ def feel(heartbeat: Beat) -> Steps[Beat]:
     heartbeat = heartbeat.bringing(
         experiences=_experiences(whole.deeds, before), audit=_boundary_notes(heartbeat, whole.deeds)
     )
-    met, others = _meetings(situation, reply.peer_notes, before.contact)
+    met, others = _meetings(situation, reply.peer_notes)
     if met or others:
         refused: list[tuple[PeerNote, str]] = yield Meetings(
-            tick=situation.beat_number, met=met, others=others
+            tick=situation.beat_number, met=met, others=others, contact=before.contact
         )
         if refused:
             heartbeat = heartbeat.with_present(
@@ -169,30 +168,26 @@ def _free_note(match: ItemBoundaryMatch) -> tuple[str, Mapping[str, Any]]:
     return message, detail
 
 
-def _meetings(
-    situation: Situation, notes: Sequence[PeerNote], contact: datetime | None
-) -> tuple[list[Meeting], list[PeerNote]]:
-    """Return the meetings with those who wrote, and the notes about others."""
+def _meetings(situation: Situation, notes: Sequence[PeerNote]) -> tuple[list[Meeting], list[PeerNote]]:
+    """Return the meetings with those who wrote, and the notes about others; people before agents of their name."""
     notes_by_peer: dict[str, PeerNote] = {}
     # Further notes about the same peer are passed on, to be refused.
     further = []
     for note in notes:
         if note.peer.strip() and notes_by_peer.setdefault(note.peer.strip().casefold(), note) is not note:
             further.append(note)
-    wrote = {
-        (percept.peer if percept.kind == PEER_MESSAGE else USER): percept.peer_id
+    wrote = dict.fromkeys(
+        (percept.peer_id, percept.peer) if percept.kind == PEER_MESSAGE else ("", USER)
         for percept in situation.percepts
         if percept.kind in _PEOPLE
-    }
-    if contact is not None and USER in notes_by_peer:
-        wrote.setdefault(USER, "")
+    )
     met = [
         Meeting(
             name=name,
             peer_id=peer_id,
-            note=notes_by_peer.pop(name.casefold(), None) or notes_by_peer.pop(peer_id.casefold(), None),
+            note=notes_by_peer.pop(peer_id.casefold(), None) or notes_by_peer.pop(name.casefold(), None),
         )
-        for name, peer_id in wrote.items()
+        for peer_id, name in sorted(wrote, key=lambda peer: bool(peer[0]))
         if name
     ]
     return met, [*notes_by_peer.values(), *further]

@@ -19,6 +19,7 @@ from apps.selves.models import (
     SelfChange,
 )
 from apps.selves.services import peers
+from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.needs import Meeting
 from tests.integration.heartbeats.beater import Beater, reply_of
@@ -84,7 +85,8 @@ def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason
     beater.beat(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
     with tenant_transaction(agent.tenant_id):
         found = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
-    assert found == {"dora": 1, "Eve": 1}
+    # A note about somebody who is known, and did nothing, is no meeting.
+    assert found == {"dora": 1, "Eve": 0}
     assert [(item["path"], item["reason"]) for item in last_of(agent).dropped] == [
         ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
         ("peer_notes[1]", "cy never wrote to you nor talked with you"),
@@ -111,7 +113,7 @@ def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_w
             PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
     beater.beat(reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")]))
     with tenant_transaction(agent.tenant_id):
-        assert PeerModel.objects.get(agent_id=agent.id).interactions == 1
+        assert PeerModel.objects.get(agent_id=agent.id).interactions == wrote
     dropped = last_of(agent).dropped
     assert len(dropped) == 2
     assert {item["reason"] for item in dropped} == {"another note of this beat about Bo counts"}
@@ -135,10 +137,104 @@ def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
             agent_id=agent.id,
             tick=1,
             now=now,
-            meetings=[Meeting(name="New", peer_id="", note=None)],
+            dealings=peers.Dealings(met=[Meeting(name="New", peer_id="", note=None)]),
         )
         assert set(PeerModel.objects.values_list("name", flat=True)) == {"Friend", "Late", "New"}
         assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
+
+
+def write(agent: Agent, sender: Agent, text: str = "The eels have left.") -> None:
+    with tenant_transaction(agent.tenant_id):
+        Percept.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, kind=PerceptKind.PEER_MESSAGE, content=text, peer=sender
+        )
+
+
+def models_of(agent: Agent) -> list[tuple[str, int, int]]:
+    with tenant_transaction(agent.tenant_id):
+        rows = PeerModel.objects.filter(agent_id=agent.id).order_by("id")
+        return list(rows.values_list("name", "interactions", "successes"))
+
+
+def test_notes_about_the_silent_do_not_raise_trust(
+    beater: Beater, agent: Agent, tenant: Tenant, new_agent: Any
+) -> None:
+    bo = new_agent(tenant, name="Bo")
+    write(agent, bo)
+    beater.beat(reply_of(peer_notes=[note_of("Bo")]))
+    for _ in range(3):
+        beater.beat(reply_of(peer_notes=[note_of("Bo", competence=1.0, interests=["eels"])]))
+    assert models_of(agent) == [("Bo", 1, 1)]
+    with tenant_transaction(agent.tenant_id):
+        peer = PeerModel.objects.get(agent_id=agent.id)
+    assert (peer.last_tick, peer.interests) == (1, ["eels"])
+    assert peer.competence > 0.8
+
+
+def test_one_conversation_is_one_meeting(beater: Beater, agent: Agent) -> None:
+    def talk() -> None:
+        now = datetime.now(UTC)
+        with tenant_transaction(agent.tenant_id):
+            ChatSession.objects.create(
+                tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
+            )
+
+    for talks, interactions in ((True, 1), (False, 1), (True, 2), (False, 2)):
+        if talks:
+            talk()
+        beater.beat(reply_of(peer_notes=[note_of("Dora")]))
+        assert models_of(agent) == [("Dora", interactions, interactions)]
+
+
+@pytest.mark.parametrize("heir", ["agent", "person"])
+@pytest.mark.parametrize("gone", [True, False])
+def test_nobody_of_the_same_name_inherits_trust(
+    beater: Beater, agent: Agent, tenant: Tenant, new_agent: Any, heir: str, gone: bool
+) -> None:
+    bo = new_agent(tenant, name="Bo")
+    write(agent, bo)
+    beater.beat(reply_of(peer_notes=[note_of("Bo")]))
+    with tenant_transaction(agent.tenant_id):
+        if gone:
+            PeerModel.objects.filter(agent_id=agent.id).update(peer=None)
+        Agent.objects.filter(id=bo.id).update(name="Old Bo")
+    if heir == "agent":
+        write(agent, new_agent(tenant, name="Bo"))
+    else:
+        tell_as_chat(agent, "user:Bo")
+    beater.beat(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
+    assert models_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
+
+
+def tell_as_chat(agent: Agent, person: str) -> None:
+    now = datetime.now(UTC)
+    with tenant_transaction(agent.tenant_id):
+        ChatSession.objects.create(
+            tenant_id=agent.tenant_id, agent=agent, person=person, started_at=now, last_at=now
+        )
+
+
+def test_a_person_is_no_agent_of_the_same_name(
+    beater: Beater, agent: Agent, tenant: Tenant, new_agent: Any
+) -> None:
+    tell_as_chat(agent, "user:Bo")
+    beater.beat(reply_of(peer_notes=[note_of("Bo")]))
+    write(agent, new_agent(tenant, name="Bo"))
+    prompt = beater.beat(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
+    assert models_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
+    assert "Bo, who has just written" not in prompt
+
+
+def test_a_renamed_agent_stays_who_it_is(
+    beater: Beater, agent: Agent, tenant: Tenant, new_agent: Any
+) -> None:
+    bo = new_agent(tenant, name="Bo")
+    for name in ("Bo", "Beau"):
+        with tenant_transaction(agent.tenant_id):
+            Agent.objects.filter(id=bo.id).update(name=name)
+        write(agent, bo)
+        beater.beat(reply_of(peer_notes=[note_of(name)]))
+    assert models_of(agent) == [("Beau", 2, 2)]
 
 
 def test_a_beat_that_uses_none_of_it_stores_none_of_it(beater: Beater, agent: Agent) -> None:

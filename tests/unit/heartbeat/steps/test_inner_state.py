@@ -185,7 +185,15 @@ def note(peer: str, outcome: PeerOutcome = PeerOutcome.SUCCESS) -> PeerNote:
         ([TOM], [note(str(UUID(int=5)))], None, [("Old Tom", note(str(UUID(int=5))))], []),
         ([percept()], [], None, [("user", None)], []),
         # A user who was in touch in another way.
-        ([], [note("user")], NOW, [("user", note("user"))], []),
+        ([], [note("user")], NOW, [], [note("user")]),
+        # A person before an agent of the same name.
+        (
+            [percept(kind="peer_message", peer="user", peer_id=str(UUID(int=5))), percept()],
+            [note("user")],
+            NOW,
+            [("user", note("user")), ("user", None)],
+            [],
+        ),
         ([], [note("user")], None, [], [note("user")]),
         ([TOM], [note("Bo"), note("bo"), note("Old Tom")], None, [("Old Tom", note("Old Tom"))], None),
         ([], [note(" ")], None, None, None),
@@ -203,7 +211,7 @@ def test_whoever_wrote_was_met_and_notes_about_others_go_along(
         assert answers.asked == []
         return
     (need,) = answers.asked
-    assert need.tick == 3
+    assert (need.tick, need.contact) == (3, contact)
     assert [(meeting.name, meeting.note) for meeting in need.met] == met
     # Of several notes about one, the first counts; the others are refused.
     assert list(need.others) == (others if others is not None else [note("Bo"), note("bo")])
