@@ -30,6 +30,7 @@ class AuditAction(models.TextChoices):
     MEMORIES_RESTORED = "memories.restored"
     MEMORIES_PURGED = "memories.purged"
     MEMORIES_REVISED = "memories.revised"
+    SELF_CHANGED = "self.changed"
     BUFFER_CLEARED = "buffer.cleared"
     TENANT_CREATED = "tenant.created"
     MEMBER_ADDED = "member.added"

@@ -11,7 +11,7 @@ from arbor.agents.template import GoalType, InitialGoal, TemplateSpec
 from arbor.goals.values import GoalSource
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH, Thought, WorkingMemory
-from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory, NewAspect, NewBelief
 
 #: The source of a template's goal, by its type. Most goals are what the agent was made for.
@@ -28,7 +28,7 @@ SOURCES: Mapping[GoalType, GoalSource] = MappingProxyType(
     }
 )
 
-#: Initial memories do not fade, and matter more than a passing remark.
+#: Initial memories neither fade nor are archived, and matter more than a passing remark.
 INNATE_DECAY_RATE = 0.0
 KNOWLEDGE_IMPORTANCE = 0.6
 VALUE_IMPORTANCE = 0.8
@@ -74,6 +74,7 @@ def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...
             type=MemoryType.SEMANTIC,
             importance=KNOWLEDGE_IMPORTANCE,
             decay_rate=INNATE_DECAY_RATE,
+            retention=Retention.PERMANENT,
             source=source,
             detail={"category": item.category},
         )
@@ -86,6 +87,7 @@ def first_memories(spec: TemplateSpec, *, now: datetime) -> tuple[NewMemory, ...
             type=MemoryType.SEMANTIC,
             importance=VALUE_IMPORTANCE,
             decay_rate=INNATE_DECAY_RATE,
+            retention=Retention.PERMANENT,
             source=source,
             detail={"category": "value"},
         )

@@ -184,7 +184,17 @@ class SelfChangeAdmin(AgentRowsAdmin):
     list_display = ("what", "agent_link", "after_shown", "who_decided", "since")
     list_filter = filters_by_agent()
     text_fields = ("what", "decided_by")
-    fields = ("what", "agent", "target_shown", "before_shown", "after_shown", "proposal", "who_decided", "at")
+    fields = (
+        "what",
+        "agent",
+        "target_shown",
+        "before_shown",
+        "after_shown",
+        "reason",
+        "proposal",
+        "who_decided",
+        "at",
+    )
 
     target_shown = columns.cell(
         "which", lambda change: cells.listed(link_ids(change.agent_id, [str(change.target_id)]))

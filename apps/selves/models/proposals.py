@@ -68,13 +68,15 @@ class SelfChange(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
-    #: `belief`, `aspect` or `preference`, and its id.
+    #: `belief`, `aspect`, `preference` or `boundary`, and its id.
     what = models.CharField(max_length=12)
     target_id = models.UUIDField()
     before = models.JSONField(default=dict)
     after = models.JSONField(default=dict)
     proposal = TenantForeignKey(Proposal, deleting=OnDelete.SET_NULL, null=True, related_name="+")
+    #: Who decided, as of a proposal, and why.
     decided_by = models.CharField(max_length=200)
+    reason = models.TextField(default="", db_default="")
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta(TenantModel.Meta):

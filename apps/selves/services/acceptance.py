@@ -15,9 +15,9 @@ from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, record_self_change, require_pace
-from apps.tenants.scope import current_tenant
-from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
+from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, require_pace
+from apps.selves.services.preferences import set_preference
+from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.heartbeat.sources import USER_TRUST, own_source
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail
@@ -26,7 +26,15 @@ from arbor.memory.trust import Source, semantic_trust, sources_of
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limited, status_at
 from arbor.selves.proposals import ACCEPTED_ADDS, ProposalKind
-from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
+from arbor.selves.values import (
+    AspectKind,
+    BeliefCategory,
+    BeliefRevision,
+    BeliefStatus,
+    NewAspect,
+    NewBelief,
+    check_preference,
+)
 
 #: Importance of an accepted memory: the agent's own conclusion.
 IMPORTANCE = 0.7
@@ -152,24 +160,18 @@ def _unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:
 
 
 def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
-    key, value = (str(proposal.change.get(name, "")).strip() for name in ("key", "value"))
-    if not (0 < len(key) <= 60 and 0 < len(value) <= 300):
-        raise Invalid("a preference has a key of 1 to 60 characters and a value of 1 to 300")
+    key, value = check_preference(*(str(proposal.change.get(name, "")) for name in ("key", "value")))
     held: Preference | None = Preference.objects.filter(agent_id=proposal.agent_id, key=key).first()
-    row = held or Preference(tenant_id=current_tenant(), agent_id=proposal.agent_id, key=key)
     if held is not None and held.value == value:
         return KNOWN
-    require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=row.id, now=now)
-    before = {"key": key, "value": held.value} if held else {}
-    row.value, row.source = value, f"proposal:{proposal.id}"
-    row.save()
-    record_self_change(
+    target_id = held.id if held else None
+    require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=target_id, now=now)
+    set_preference(
         agent_id=proposal.agent_id,
-        what=PREFERENCE,
-        target_id=row.id,
-        before=before,
-        after={"key": key, "value": value},
-        decided_by=actor,
+        key=key,
+        value=value,
+        actor=actor,
+        source=f"proposal:{proposal.id}",
         proposal_id=proposal.id,
     )
     return f"{key}: {value}"

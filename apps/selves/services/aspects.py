@@ -8,10 +8,8 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.agents.services.profile import lock_agent_row
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.selves.models import IdentityAspect
-from apps.selves.services.changes import ASPECT, record_self_change, set_values
+from apps.selves.services.changes import ASPECT, SelfChangeRecord, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -42,8 +40,7 @@ def add_aspect(
     row.kind, row.content, row.status = aspect.kind, aspect.content, BeliefStatus.HELD
     row.stability, row.source = aspect.stability, aspect.source
     row.save()
-    _record_change(row, before, actor, proposal_id)
-    _audit(row, actor, f"made it a part of the agent: {row.content}", {"again": found is not None})
+    _record_change(row, before, actor, f"made it a part of the agent: {row.content}", proposal_id=proposal_id)
     return row
 
 
@@ -70,9 +67,8 @@ def revise_aspect(
     changes = set_values(aspect, wanted)
     if changes:
         aspect.save()
-        _record_change(aspect, before, actor)
         verb = "dropped" if status is BeliefStatus.DROPPED else "revised"
-        _audit(aspect, actor, f"{verb} the aspect: {aspect.content}", {"changes": changes, "reason": reason})
+        _record_change(aspect, before, actor, f"{verb} the aspect: {aspect.content}", reason=reason)
     return aspect
 
 
@@ -91,24 +87,24 @@ def _values_of(aspect: IdentityAspect) -> dict[str, Any]:
 
 
 def _record_change(
-    aspect: IdentityAspect, before: dict[str, Any], actor: str, proposal_id: UUID | None = None
+    aspect: IdentityAspect,
+    before: dict[str, Any],
+    actor: str,
+    message: str,
+    *,
+    reason: str = "",
+    proposal_id: UUID | None = None,
 ) -> None:
     record_self_change(
-        agent_id=aspect.agent_id,
-        what=ASPECT,
-        target_id=aspect.id,
-        before=before,
-        after=_values_of(aspect),
-        decided_by=actor,
-        proposal_id=proposal_id,
-    )
-
-
-def _audit(aspect: IdentityAspect, actor: str, message: str, detail: dict[str, Any]) -> None:
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor,
-        agent_id=aspect.agent_id,
-        message=message,
-        detail={"aspect_id": str(aspect.id), **detail},
+        SelfChangeRecord(
+            agent_id=aspect.agent_id,
+            what=ASPECT,
+            target_id=aspect.id,
+            before=before,
+            after=_values_of(aspect),
+            actor=actor,
+            message=message,
+            reason=reason,
+            proposal_id=proposal_id,
+        )
     )

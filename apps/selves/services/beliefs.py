@@ -9,11 +9,15 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.agents.services.profile import lock_agent_row
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.selves.models import Belief
 from apps.selves.services.alignment import update_related_trust
-from apps.selves.services.changes import BELIEF, record_self_change, set_values
+from apps.selves.services.changes import (
+    BELIEF,
+    SelfChangeRecord,
+    record_decision,
+    record_self_change,
+    set_values,
+)
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -42,8 +46,7 @@ def add_belief(*, agent_id: UUID, belief: NewBelief, actor: str, proposal_id: UU
     row.save()
     if found is not None:
         update_related_trust(agent_id=agent_id, belief_id=row.id)
-    _record_change(row, before, actor, proposal_id)
-    _audit(row, actor, f"let the agent believe: {row.statement}", {"again": found is not None})
+    _record_change(row, before, actor, f"let the agent believe: {row.statement}", proposal_id=proposal_id)
     return row
 
 
@@ -78,13 +81,14 @@ def revise_belief(
         belief.save()
     if changes:
         update_related_trust(agent_id=belief.agent_id, belief_id=belief.id)
-        _record_change(belief, before, actor, proposal_id)
         verb = "dropped" if revision.status is BeliefStatus.DROPPED else "revised"
-        _audit(
+        _record_change(
             belief,
+            before,
             actor,
             f"{verb} the belief: {belief.statement}",
-            {"changes": changes, "reason": revision.reason},
+            reason=revision.reason,
+            proposal_id=proposal_id,
         )
     return belief
 
@@ -97,7 +101,12 @@ def keep_belief(*, belief_id: UUID, actor: str, reason: str, now: datetime) -> B
         raise NotFound(f"there is no belief {belief_id} in this tenant")
     belief.tested_at = now
     belief.save(update_fields=["tested_at"])
-    _audit(belief, actor, f"kept the belief: {belief.statement}", {"reason": reason})
+    record_decision(
+        agent_id=belief.agent_id,
+        decided_by=actor,
+        message=f"kept the belief: {belief.statement}",
+        detail={"belief_id": str(belief.id), "confidence": belief.confidence, "reason": reason},
+    )
     return belief
 
 
@@ -117,23 +126,25 @@ def _values_of(belief: Belief) -> dict[str, Any]:
     }
 
 
-def _record_change(belief: Belief, before: dict[str, Any], actor: str, proposal_id: UUID | None) -> None:
+def _record_change(
+    belief: Belief,
+    before: dict[str, Any],
+    actor: str,
+    message: str,
+    *,
+    reason: str = "",
+    proposal_id: UUID | None = None,
+) -> None:
     record_self_change(
-        agent_id=belief.agent_id,
-        what=BELIEF,
-        target_id=belief.id,
-        before=before,
-        after=_values_of(belief),
-        decided_by=actor,
-        proposal_id=proposal_id,
-    )
-
-
-def _audit(belief: Belief, actor: str, message: str, detail: dict[str, Any]) -> None:
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor,
-        agent_id=belief.agent_id,
-        message=message,
-        detail={"belief_id": str(belief.id), "confidence": belief.confidence, **detail},
+        SelfChangeRecord(
+            agent_id=belief.agent_id,
+            what=BELIEF,
+            target_id=belief.id,
+            before=before,
+            after=_values_of(belief),
+            actor=actor,
+            message=message,
+            reason=reason,
+            proposal_id=proposal_id,
+        )
     )

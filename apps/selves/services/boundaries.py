@@ -9,11 +9,10 @@ import structlog
 from django.db import transaction
 
 from apps.agents.services.profile import lock_agent_row
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.memories.services.embedding.embedding import embed_query, embed_texts
 from apps.memories.services.embedding.minds import model_of
 from apps.selves.models import Boundary
+from apps.selves.services.changes import BOUNDARY, SelfChangeRecord, record_self_change
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.errors import EmbeddingFailed, LimitReached, NotFound
 from arbor.selves.boundaries import DEFAULT_BOUNDARIES, MAX_BOUNDARIES, BoundaryRule, NewBoundary
@@ -58,9 +57,10 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     if row is None and default is None:
         raise NotFound(f"the agent has no boundary {name!r}; `arbor self boundary list` shows those it has")
     if default is None and row is not None:
-        _audit(row, actor, f"took away the boundary {name}")
+        _record_change(row, actor, f"took away the boundary {name}", _values_of(row), {})
         row.delete()
         return "removed"
+    before = _values_of(row) if row else {}
     if row is None and default is not None:
         row = Boundary(
             tenant_id=current_tenant(),
@@ -77,7 +77,7 @@ def remove_boundary(*, agent_id: UUID, name: str, actor: str) -> str:
     assert row is not None
     row.enabled, row.source = False, actor
     row.save()
-    _audit(row, actor, f"switched off the boundary {name}")
+    _record_change(row, actor, f"switched off the boundary {name}", before, _values_of(row))
     return "switched off"
 
 
@@ -87,7 +87,7 @@ def restore_boundary(*, agent_id: UUID, name: str, actor: str) -> None:
     row: Boundary | None = Boundary.objects.select_for_update().filter(agent_id=agent_id, name=name).first()
     if row is None or all(boundary.name != name for boundary in DEFAULT_BOUNDARIES):
         raise NotFound(f"nothing stands instead of a boundary {name!r} that every agent has")
-    _audit(row, actor, f"restored the boundary {name}")
+    _record_change(row, actor, f"restored the boundary {name}", _values_of(row), {})
     row.delete()
 
 
@@ -138,27 +138,42 @@ def _store(agent_id: UUID, boundary: NewBoundary, vectors: dict[str, Any], actor
     row = own.get(boundary.name) or Boundary(
         tenant_id=current_tenant(), agent_id=agent_id, name=boundary.name
     )
+    before = _values_of(row) if boundary.name in own else {}
     row.description, row.type, row.response = boundary.description, boundary.type, boundary.response
     row.patterns, row.examples, row.vectors = list(boundary.patterns), list(boundary.examples), vectors
     row.flexibility, row.importance = boundary.flexibility, boundary.importance
     row.enabled, row.source = True, boundary.source or actor
     row.save()
-    _audit(row, actor, f"gave the agent the boundary {row.name} ({row.response})")
+    message = f"gave the agent the boundary {row.name} ({row.response})"
+    _record_change(row, actor, message, before, _values_of(row))
     return row
 
 
-def _audit(row: Boundary, actor: str, message: str) -> None:
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor,
-        agent_id=row.agent_id,
-        message=message,
-        detail={
-            "boundary": row.name,
-            "response": row.response,
-            "patterns": row.patterns,
-            "examples": row.examples,
-            "flexibility": row.flexibility,
-            "importance": row.importance,
-        },
+def _values_of(row: Boundary) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "description": row.description,
+        "type": str(row.type),
+        "response": str(row.response),
+        "patterns": row.patterns,
+        "examples": row.examples,
+        "flexibility": row.flexibility,
+        "importance": row.importance,
+        "enabled": row.enabled,
+    }
+
+
+def _record_change(
+    row: Boundary, actor: str, message: str, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    record_self_change(
+        SelfChangeRecord(
+            agent_id=row.agent_id,
+            what=BOUNDARY,
+            target_id=row.id,
+            before=before,
+            after=after,
+            actor=actor,
+            message=message,
+        )
     )

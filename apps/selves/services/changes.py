@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Model
 
+from apps.agents.models import Agent
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.selves.models import SelfChange
 from apps.tenants.scope import current_tenant
 from arbor.selves.proposals import check_pace
@@ -17,31 +21,75 @@ from arbor.selves.proposals import check_pace
 BELIEF = "belief"
 ASPECT = "aspect"
 PREFERENCE = "preference"
+BOUNDARY = "boundary"
 #: The prefix of an agent's own decisions, the only ones that are limited.
 HEARTBEAT = "heartbeat:"
 
 
-def record_self_change(
-    *,
-    agent_id: UUID,
-    what: str,
-    target_id: UUID,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    decided_by: str,
-    proposal_id: UUID | None = None,
-) -> None:
-    """Record one change, in the transaction of the change itself. One statement."""
+@dataclass(frozen=True, kw_only=True)
+class SelfChangeRecord:
+    """A change of a part of a self; `before` is empty for a new part, `after` for one that is gone."""
+
+    agent_id: UUID
+    what: str
+    target_id: UUID
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    #: `heartbeat:ID`, `user:NAME`, `cli:NAME`.
+    actor: str
+    #: The change in words.
+    message: str
+    reason: str = ""
+    proposal_id: UUID | None = None
+
+
+def record_self_change(change: SelfChangeRecord) -> None:
+    """Record one change in the self history and in the audit log, in the transaction of the change itself.
+
+    In the audit log an agent's own decision is the agent's, as its other acts are, and its heartbeat in the detail.
+    Two statements, one more for the agent's own decision.
+    """
     SelfChange.objects.create(
         tenant_id=current_tenant(),
-        agent_id=agent_id,
-        what=what,
-        target_id=target_id,
-        before=dict(before),
-        after=dict(after),
-        proposal_id=proposal_id,
-        decided_by=decided_by,
+        agent_id=change.agent_id,
+        what=change.what,
+        target_id=change.target_id,
+        before=dict(change.before),
+        after=dict(change.after),
+        proposal_id=change.proposal_id,
+        decided_by=change.actor,
+        reason=change.reason,
     )
+    detail: dict[str, Any] = {
+        f"{change.what}_id": str(change.target_id),
+        "before": dict(change.before),
+        "after": dict(change.after),
+        "changes": _differences(change.before, change.after),
+        "reason": change.reason,
+    }
+    if change.proposal_id is not None:
+        detail["proposal_id"] = str(change.proposal_id)
+    record_decision(agent_id=change.agent_id, decided_by=change.actor, message=change.message, detail=detail)
+
+
+def record_decision(*, agent_id: UUID, decided_by: str, message: str, detail: Mapping[str, Any]) -> None:
+    """Record a decision about a self in the audit log; the actor of a heartbeat's is `agent:PUBLIC_ID`."""
+    actor, known = decided_by, dict(detail)
+    if decided_by.startswith(HEARTBEAT):
+        actor = f"agent:{Agent.objects.values_list('public_id', flat=True).get(id=agent_id)}"
+        known["heartbeat_id"] = decided_by.removeprefix(HEARTBEAT)
+    record(action=AuditAction.SELF_CHANGED, actor=actor, agent_id=agent_id, message=message, detail=known)
+
+
+def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return {name: {"from": …, "to": …}} of a part that was there before and is there still."""
+    if not before or not after:
+        return {}
+    return {
+        name: {"from": before.get(name), "to": value}
+        for name, value in after.items()
+        if before.get(name) != value
+    }
 
 
 def require_pace(
@@ -66,13 +114,11 @@ def require_pace(
     check_pace([at for _, _, at in made], same, now)
 
 
-def set_values(row: Model, wanted: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Set the values of a row that differ, None leaves a value unchanged; return {name: {"from": …, "to": …}}."""
+def set_values(row: Model, wanted: Mapping[str, Any]) -> bool:
+    """Set the values of a row that differ, None leaves a value unchanged; return whether one did."""
     changes = {
-        name: {"from": getattr(row, name), "to": value}
-        for name, value in wanted.items()
-        if value is not None and value != getattr(row, name)
+        name: value for name, value in wanted.items() if value is not None and value != getattr(row, name)
     }
-    for name, change in changes.items():
-        setattr(row, name, change["to"])
-    return changes
+    for name, value in changes.items():
+        setattr(row, name, value)
+    return bool(changes)

@@ -7,9 +7,8 @@ from uuid import UUID
 from django.db import transaction
 
 from apps.agents.services.profile import lock_agent_row
-from apps.audit.models import AuditAction
-from apps.audit.services import record
 from apps.selves.models import Preference
+from apps.selves.services.changes import PREFERENCE, SelfChangeRecord, record_self_change
 from apps.tenants.scope import current_tenant
 from arbor.errors import LimitReached, NotFound
 from arbor.selves.values import MAX_PREFERENCES, check_preference
@@ -17,7 +16,13 @@ from arbor.selves.values import MAX_PREFERENCES, check_preference
 
 @transaction.atomic
 def set_preference(
-    *, agent_id: UUID, key: str, value: str, actor: str, source: str = "operator"
+    *,
+    agent_id: UUID,
+    key: str,
+    value: str,
+    actor: str,
+    source: str = "operator",
+    proposal_id: UUID | None = None,
 ) -> Preference:
     """Set a preference of an agent; the earlier value of the key is recorded.
 
@@ -29,12 +34,14 @@ def set_preference(
     row: Preference | None = Preference.objects.filter(agent_id=agent_id, key=key).first()
     if row is None and Preference.objects.filter(agent_id=agent_id).count() >= MAX_PREFERENCES:
         raise LimitReached(f"an agent has at most {MAX_PREFERENCES} preferences; remove one first")
-    before = row.value if row else None
+    before = _values_of(row) if row else {}
     row = row or Preference(tenant_id=current_tenant(), agent_id=agent_id, key=key)
     row.value, row.source = value, source
     row.save()
-    if before != value:
-        _audit(row, actor, f"let it prefer {key}: {value}", before)
+    if before != _values_of(row):
+        _record_change(
+            row, actor, f"let it prefer {key}: {value}", before, _values_of(row), proposal_id=proposal_id
+        )
     return row
 
 
@@ -46,16 +53,33 @@ def unset_preference(*, agent_id: UUID, key: str, actor: str) -> Preference:
     )
     if row is None:
         raise NotFound(f"the agent has no preference {key!r}")
-    _audit(row, actor, f"took its preference {row.key} away", row.value)
+    _record_change(row, actor, f"took its preference {row.key} away", _values_of(row), {})
     row.delete()
     return row
 
 
-def _audit(row: Preference, actor: str, message: str, before: str | None) -> None:
-    record(
-        action=AuditAction.OPERATOR_ACT,
-        actor=actor,
-        agent_id=row.agent_id,
-        message=message,
-        detail={"key": row.key, "before": before},
+def _values_of(preference: Preference) -> dict[str, str]:
+    return {"key": preference.key, "value": preference.value}
+
+
+def _record_change(
+    row: Preference,
+    actor: str,
+    message: str,
+    before: dict[str, str],
+    after: dict[str, str],
+    *,
+    proposal_id: UUID | None = None,
+) -> None:
+    record_self_change(
+        SelfChangeRecord(
+            agent_id=row.agent_id,
+            what=PREFERENCE,
+            target_id=row.id,
+            before=before,
+            after=after,
+            actor=actor,
+            message=message,
+            proposal_id=proposal_id,
+        )
     )

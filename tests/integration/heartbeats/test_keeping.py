@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -13,6 +14,12 @@ from apps.memories.models import (
     Memory,
 )
 from apps.memories.services.graph.relations import NewRelation, relate
+from apps.memories.services.retention.forgetting import (
+    clean_up_memories,
+    expire_memories,
+    fade_memories,
+    keep_quotas,
+)
 from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
@@ -131,3 +138,15 @@ def test_an_agent_that_repeats_itself_is_no_second_source_and_a_belief_colours_w
         update_trust_of_ends(agent_id=agent.id, ends=new.ends)
         fact.refresh_from_db()
     assert fact.trust == pytest.approx(0.83 * 0.5)
+
+
+def test_what_an_agent_is_born_with_is_never_archived(agent: Agent) -> None:
+    years_ago = datetime.now(UTC) - timedelta(days=4_000)
+    with tenant_transaction(agent.tenant_id):
+        born = Memory.objects.filter(agent_id=agent.id, source__startswith="template:")
+        assert born.exists()
+        born.update(created_at=years_ago, occurred_at=years_ago, importance=0.05)
+    for job in (expire_memories, fade_memories, clean_up_memories, keep_quotas):
+        job()
+    with tenant_transaction(agent.tenant_id):
+        assert set(born.values_list("status", "decay_rate")) == {("active", 0.0)}

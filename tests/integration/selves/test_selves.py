@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,16 +16,21 @@ from apps.memories.models import Memory
 from apps.memories.services.graph.relations import NewRelation, relate, unrelate
 from apps.memories.services.store.provenance import add_source
 from apps.memories.services.store.term_counts import lock_minds
-from apps.selves.models import Belief, IdentityAspect
+from apps.selves.models import Belief, IdentityAspect, SelfChange
 from apps.selves.services import aspects, beliefs
 from apps.selves.services.alignment import alignments, update_trust_of_ends
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
+from apps.selves.services.boundaries import add_boundary, remove_boundary
+from apps.selves.services.preferences import set_preference, unset_preference
+from apps.selves.services.proposals import accept, propose
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, cap
+from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
+from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.values import AspectKind, BeliefCategory, BeliefRevision, BeliefStatus, NewAspect, NewBelief
 from tests.factories.agents import AgentFactory
 from tests.factories.memories import EdgeFactory, MemoryFactory
@@ -84,6 +90,69 @@ def test_an_aspect_likewise(agent: Agent) -> None:
         with pytest.raises(AlreadyExists, match="aspect already"):
             add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
     assert len(acts(agent)) == 4
+
+
+def _heartbeat_prefers(agent: Agent, actor: str) -> None:
+    change = {"key": "tone", "value": "brief"}
+    new = NewProposal(
+        kind=ProposalKind.PREFERENCE, content="Be brief.", confidence=0.6, source="operator", change=change
+    )
+    (proposal,) = propose(agent_id=agent.id, proposals=[new]).made
+    accept(proposal_id=proposal.id, decided_by=actor)
+
+
+def _boundary(agent: Agent, actor: str) -> None:
+    gossip = NewBoundary(
+        name="no_gossip", type=BoundaryType.ETHICAL, response=BoundaryResponse.REFUSE, patterns=["gossip"]
+    )
+    add_boundary(tenant_id=agent.tenant_id, agent_id=agent.id, boundary=gossip, actor=actor)
+
+
+CHANGES: list[tuple[str, Any]] = [
+    ("belief", lambda agent, actor: add_belief(agent_id=agent.id, belief=ICE, actor=actor)),
+    ("aspect", lambda agent, actor: add_aspect(agent_id=agent.id, aspect=MAPS, actor=actor)),
+    (
+        "preference",
+        lambda agent, actor: set_preference(agent_id=agent.id, key="tone", value="brief", actor=actor),
+    ),
+    ("preference", _heartbeat_prefers),
+    ("boundary", _boundary),
+    (
+        "boundary",
+        lambda agent, actor: remove_boundary(agent_id=agent.id, name="no_harm", actor=actor),
+    ),
+]
+
+
+@pytest.mark.parametrize("actor", ["user:ann", "cli:ann", "heartbeat:1"])
+@pytest.mark.parametrize(("what", "change"), CHANGES)
+def test_each_change_leaves_one_complete_record(agent: Agent, what: str, change: Any, actor: str) -> None:
+    if change is _boundary:
+        change(agent, actor)
+    else:
+        with tenant_transaction(agent.tenant_id):
+            change(agent, actor)
+    with tenant_transaction(agent.tenant_id):
+        made = SelfChange.objects.get(agent_id=agent.id)
+        event = AuditEvent.objects.get(agent_id=agent.id)
+    assert (made.what, made.before, made.decided_by) == (what, {}, actor)
+    assert made.after
+    assert (event.action, event.detail["before"], event.detail["after"]) == ("self.changed", {}, made.after)
+    assert event.detail[f"{what}_id"] == str(made.target_id)
+    own = actor.startswith("heartbeat:")
+    assert event.actor == (f"agent:{agent.public_id}" if own else actor)
+    assert event.detail.get("heartbeat_id") == ("1" if own else None)
+
+
+def test_what_is_taken_away_is_on_record(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        set_preference(agent_id=agent.id, key="tone", value="brief", actor=ACTOR)
+        set_preference(agent_id=agent.id, key="tone", value="brief", actor=ACTOR)
+        set_preference(agent_id=agent.id, key="tone", value="dry", actor=ACTOR)
+        unset_preference(agent_id=agent.id, key="tone", actor=ACTOR)
+        changes = list(SelfChange.objects.order_by("id").values_list("before", "after"))
+    brief, dry = ({"key": "tone", "value": value} for value in ("brief", "dry"))
+    assert changes == [({}, brief), (brief, dry), (dry, {})]
 
 
 def test_what_is_believed_already_is_not_believed_twice(agent: Agent) -> None:

@@ -17,7 +17,7 @@ from arbor.agents.birth import (
 )
 from arbor.agents.template import GoalType, TemplateSpec
 from arbor.heartbeat.working_memory import LINE_LENGTH, THOUGHT_LENGTH
-from arbor.memory.values import MemoryType
+from arbor.memory.values import MemoryType, Retention
 from arbor.selves.values import TEXT_LENGTH, AspectKind, BeliefCategory
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -68,6 +68,7 @@ def test_knowledge_and_values_are_memories_that_do_not_fade() -> None:
     assert [memory.content for memory in made] == ["They freeze from the banks.", "I value candour"]
     assert {memory.type for memory in made} == {MemoryType.SEMANTIC}
     assert {memory.decay_rate for memory in made} == {0.0}
+    assert {memory.retention for memory in made} == {Retention.PERMANENT}
     assert {memory.source for memory in made} == {"template:Small"}
 
 

@@ -123,7 +123,8 @@ class TestMaintain:
             event = AuditEvent.objects.get(agent_id=agent.id, message__startswith="kept the belief")
         assert (again.confidence, again.status) == (belief.confidence, belief.status)
         assert again.tested_at is not None
-        assert event.actor == f"heartbeat:{last_of(agent).id}"
+        assert event.actor == f"agent:{agent.public_id}"
+        assert event.detail["heartbeat_id"] == str(last_of(agent).id)
         assert (event.detail["belief_id"], event.detail["reason"]) == (str(belief.id), "one storm")
         model = beat(reply())
         assert "## What speaks against your beliefs" not in model.requests[0].messages[0].content
