@@ -9,6 +9,7 @@ from datetime import timedelta
 from arbor.errors import ConfigurationInvalid
 
 REACH_OUT_USER = "reach_out_user"
+REACH_OUT_AGENT = "reach_out_agent"
 REACH_OUT_PUBLIC = "reach_out_public"
 
 #: Seed 004, 9.3: no second message to the user within this time, unless the user wrote meanwhile.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.heartbeat.params.memory import (
     ActionParams,
     ConnectParams,
@@ -22,6 +23,7 @@ from arbor.heartbeat.params.outward import (
     InquireDeepParams,
     InquireShallowParams,
     MaintainParams,
+    ReachOutAgentParams,
     ReachOutPublicParams,
     ReachOutUserParams,
     ReprioritizeParams,
@@ -107,6 +109,7 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
     ("brainstorm_goals", 3, "think of goals that might be worth wanting", BrainstormGoalsParams),
     ("reprioritize", 1, "move a goal one step in the backlog", ReprioritizeParams),
     ("reach_out_user", 5, "write to your users; never casual", ReachOutUserParams),
+    (REACH_OUT_AGENT, 3, "write to another agent", ReachOutAgentParams),
     (
         "reach_out_public",
         7,
@@ -119,3 +122,12 @@ _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
 ACTIONS = ActionRegistry(
     ActionSpec(name=name, cost=cost, summary=summary, params=params) for name, cost, summary, params in _TABLE
 )
+
+
+def permitted(allowed: Collection[str], *, has_other_agents: bool) -> list[str]:
+    """Return the actions that an agent may do: those of its template, and writing to other agents where there are any.
+
+    Agents of one tenant reach each other by default: who may write to users may write to them.
+    """
+    by_default = has_other_agents and REACH_OUT_USER in allowed and REACH_OUT_AGENT not in allowed
+    return [*allowed, *([REACH_OUT_AGENT] if by_default else [])]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from arbor.contacts.cooldown import REACH_OUT_USER
+from arbor.contacts.cooldown import REACH_OUT_AGENT, REACH_OUT_USER
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import Budget
 from arbor.heartbeat.reply import MAX_ACTIONS, ProposedAction, Reply
@@ -17,7 +17,14 @@ from arbor.heartbeat.views import MatchedBoundary
 
 #: Actions whose texts reach people, the web, or later heartbeats.
 OUTWARD = frozenset(
-    {REACH_OUT_USER, "reach_out_public", "inquire_shallow", "inquire_deep", "brainstorm_goals"}
+    {
+        REACH_OUT_USER,
+        REACH_OUT_AGENT,
+        "reach_out_public",
+        "inquire_shallow",
+        "inquire_deep",
+        "brainstorm_goals",
+    }
 )
 # Deeper than the parameters of any action.
 _DEEPEST = 4

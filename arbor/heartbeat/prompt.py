@@ -180,7 +180,7 @@ def render(situation: Situation, nonce: str) -> list[RenderedSection]:
         RenderedSection("proposals", selfhood.proposals(situation.proposals, data)),
         RenderedSection("last_beat", moment.last_heartbeat(situation.last_beat, data)),
         RenderedSection("timing", moment.timing(situation)),
-        RenderedSection("environment", moment.environment(environment)),
+        RenderedSection("environment", moment.environment(environment, data)),
         RenderedSection("energy", moment.energy(situation)),
         RenderedSection("mood", selfhood.mood(situation.mood)),
         RenderedSection(

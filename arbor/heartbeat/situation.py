@@ -167,6 +167,8 @@ class Environment(SituationPart):
     hours_since_reach_out: float | None = None
     #: Public messages in the last 24 hours.
     published_today: int = 0
+    #: Names of other agents that it can write to, some of many.
+    other_agents: list[str] = []
 
 
 class Terms(SituationPart):

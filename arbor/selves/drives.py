@@ -81,6 +81,7 @@ SATISFACTION: Mapping[str, tuple[Drive, float]] = MappingProxyType(
         "reflect": (Drive.COHERENCE, 0.2),
         "synthesize": (Drive.COHERENCE, 0.2),
         "reach_out_user": (Drive.CONNECTION, 0.3),
+        "reach_out_agent": (Drive.CONNECTION, 0.3),
         "reach_out_public": (Drive.CONNECTION, 0.3),
         "rest": (Drive.REST, 0.4),
     }

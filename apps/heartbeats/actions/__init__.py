@@ -12,7 +12,7 @@ from apps.heartbeats.actions.connecting import connect_things
 from apps.heartbeats.actions.context import ActionContext
 from apps.heartbeats.actions.goals import review_goals
 from apps.heartbeats.actions.maintain import maintain
-from apps.heartbeats.actions.reach_out import reach_out_public, reach_out_user
+from apps.heartbeats.actions.reach_out import reach_out_agent, reach_out_public, reach_out_user
 from apps.heartbeats.actions.sensing import observe
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.results import ActionResult
@@ -27,6 +27,7 @@ ACTIONS: Mapping[str, Action] = MappingProxyType(
         "connect": connect_things,
         "review_goals": review_goals,
         "reach_out_user": reach_out_user,
+        "reach_out_agent": reach_out_agent,
         "reach_out_public": reach_out_public,
     }
 )

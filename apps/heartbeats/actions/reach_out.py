@@ -1,16 +1,22 @@
-"""Post messages to users or to the public; they are delivered after the commit."""
+"""Post messages to users or to the public, delivered after the commit, and to other agents, as percepts."""
 
 from __future__ import annotations
 
+from django.db.models import Q
+
+from apps.agents.models import Agent, Percept, PerceptKind
 from apps.contacts.models import OutboxMessage
 from apps.contacts.services.limits import posted_refusals
 from apps.contacts.services.outbox import Letter, post
 from apps.heartbeats.actions.context import GLIMPSE, ActionContext
 from apps.memories.services.store.remember import store
+from apps.tenants.scope import current_tenant
 from arbor.contacts.values import Audience, ChannelKind
+from arbor.errors import NotFound
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
+from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
 
 #: As important as a lesson: the agent will be asked about its message.
@@ -26,6 +32,48 @@ def reach_out_user(context: ActionContext, decision: Decision) -> ActionResult:
 def reach_out_public(context: ActionContext, decision: Decision) -> ActionResult:
     """Write to the public; agents of the tenant that the text names receive the message."""
     return _reach_out(context, decision, Audience.PUBLIC)
+
+
+def reach_out_agent(context: ActionContext, decision: Decision) -> ActionResult:
+    """Write to another agent of the tenant: a percept of its next heartbeat, which comes no earlier for it.
+
+    So two agents that answer each other do so at their own pace. Raises NotFound, naming those there are.
+    """
+    wanted, content = decision.params["to"].strip().removeprefix("@"), decision.params["content"]
+    peer = _other_agent(context, wanted)
+    Percept.objects.create(
+        tenant_id=current_tenant(),
+        agent_id=peer.id,
+        peer_id=context.agent_id,
+        kind=PerceptKind.PEER_MESSAGE,
+        content=content,
+        detail={"heartbeat": str(context.heartbeat_id)},
+    )
+    memory = NewMemory(
+        content=f"I wrote to the agent {peer.name}: {content}",
+        type=MemoryType.EPISODIC,
+        importance=IMPORTANCE,
+        occurred_at=context.now,
+        source=context.source,
+    )
+    stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
+    summary = f"wrote to {peer.name}: {clip(content, GLIMPSE)}"
+    return answer(decision, ActionOutcome.SUCCESS, summary, list(stored.ids))
+
+
+def _other_agent(context: ActionContext, wanted: str) -> Agent:
+    """Return the agent of the tenant with this id or name, of which one at most has it."""
+    others = Agent.objects.exclude(id=context.agent_id)
+    if peer_id := read_id(wanted):
+        named = others.filter(id=peer_id)
+    else:
+        named = others.filter(Q(name__iexact=wanted) | Q(public_id=wanted))
+    found: list[Agent] = list(named.only("tenant_id", "id", "name").order_by("id")[:2])
+    exact = [agent for agent in found if agent.name == wanted] or found
+    if len(exact) == 1:
+        return exact[0]
+    known = ", ".join(context.situation.environment.other_agents) or "nobody"
+    raise NotFound(f"there is no other agent {clip(wanted, GLIMPSE)!r}; you can write to: {known}")
 
 
 def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -> ActionResult:

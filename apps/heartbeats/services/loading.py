@@ -40,7 +40,7 @@ from arbor.clock import Clock
 from arbor.embedding.models import EmbeddingModel
 from arbor.goals.intents import IntentStatus
 from arbor.goals.review import GoalFlag
-from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.actions import ACTIONS, permitted
 from arbor.heartbeat.budgets import DEFAULT_BUDGET, BudgetBalance, BudgetKind, budget_of
 from arbor.heartbeat.checkpoint import read_checkpoint
 from arbor.heartbeat.failure_modes import RecentActivity
@@ -151,7 +151,7 @@ def _begun(due: Due, columns: _Columns, rules: Rules, now: datetime) -> LeasedHe
         found=found_state(columns),
         rhythm=rhythm_of(columns["pulse"]),
         embedding_model=model,
-        allowed=[name for name in columns["allowed_actions"] if name not in missing],
+        allowed=[name for name in _permitted(columns) if name not in missing],
         # Allowed actions that the installation cannot execute: a refusal names the missing setting.
         missing={name: missing[name] for name in columns["allowed_actions"] if name in missing},
         budget_terms=budget,
@@ -249,7 +249,7 @@ def _situation(
     holdings = BudgetBalance(
         energy=columns["energy"], bonus_actions=columns["bonus_actions"], ticks_left=columns["ticks_left"]
     )
-    possible = [name for name in columns["allowed_actions"] if name not in missing]
+    possible = [name for name in _permitted(columns) if name not in missing]
     situation = Situation.model_validate(
         {
             "agent_id": str(columns["id"]),
@@ -286,8 +286,13 @@ def _environment(columns: _Columns, now: datetime) -> Environment:
         hours_since_user=(now - contact) / timedelta(hours=1) if contact else None,
         pending_percepts=columns["pulse"]["percepts"],
         published_today=columns["published_today"],
+        other_agents=columns["other_agents"],
         **presence_of(columns["pulse"], last_contact=contact, now=now),
     )
+
+
+def _permitted(columns: _Columns) -> list[str]:
+    return permitted(columns["allowed_actions"], has_other_agents=bool(columns["other_agents"]))
 
 
 def _last_beat(beat: Mapping[str, Any] | None) -> LastHeartbeat | None:

@@ -19,6 +19,8 @@ from arbor.heartbeat.sections.moment import SHOWN_PERCEPTS
 
 #: Seed 004, 5.1: the last five events.
 RECENT_SHOWN = 5
+#: Names of other agents, the first of many.
+OTHER_AGENTS_SHOWN = 12
 #: Characters quoted of the message that a user answers.
 QUOTED = 200
 
@@ -51,6 +53,13 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.
     EXISTS (SELECT FROM contacts_channel c WHERE c.tenant_id = a.tenant_id AND c.audience = 'public' AND c.enabled
         AND (c.agent_id = a.id OR c.agent_id IS NULL)
     ) AS has_public_channel,
+    CASE WHEN a.allowed_actions ?| ARRAY['reach_out_user', 'reach_out_agent'] THEN (
+        SELECT coalesce(json_agg(other.name), '[]') FROM (
+            SELECT o.name FROM agents_agent o
+            WHERE o.tenant_id = a.tenant_id AND o.id <> a.id AND o.status IN ('active', 'dormant', 'paused')
+            ORDER BY o.name LIMIT %(other_agents)s
+        ) other
+    ) ELSE '[]' END AS other_agents,
     (SELECT count(*) FROM memories_bufferitem b
         WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.expires_at > now() AND b.promoted_to_id IS NULL
     ) AS held,
@@ -91,6 +100,7 @@ def load_situations(agent_ids: Collection[UUID]) -> dict[UUID, dict[str, Any]]:
         "percepts": SHOWN_PERCEPTS,
         "quoted": QUOTED,
         "recent": RECENT_SHOWN,
+        "other_agents": OTHER_AGENTS_SHOWN,
         **goal_values(),
         **recent_activity_values(),
         **self_values(),

@@ -84,6 +84,8 @@ DEEP_QUERIES = 5
 #: Characters of a message to users, and of its subject line.
 MESSAGE_LENGTH = 4_000
 SUBJECT_LENGTH = 150
+#: Characters of an agent's name or id.
+AGENT_LENGTH = 200
 
 Query = Annotated[str, StringConstraints(min_length=1, max_length=QUERY_LENGTH)]
 
@@ -127,6 +129,13 @@ class ReachOutUserParams(ActionParams):
         StringConstraints(max_length=SUBJECT_LENGTH),
         Field(description=f"its subject line, up to {SUBJECT_LENGTH} characters (default: the beginning)"),
     ] = ""
+
+
+class ReachOutAgentParams(ActionParams):
+    """A message to another agent."""
+
+    to: Annotated[str, needed_text("its name or id", most=AGENT_LENGTH)]
+    content: Annotated[str, needed_text("the message itself", most=MESSAGE_LENGTH)]
 
 
 class ReachOutPublicParams(ReachOutUserParams):

@@ -82,7 +82,7 @@ def timing(situation: Situation) -> str:
     return f"## Now\n{now:%A}, {when(now)} UTC. You are {situation.name}; this is your heartbeat {situation.beat_number}."
 
 
-def environment(environment: Environment) -> str:
+def environment(environment: Environment, data: Data) -> str:
     if environment.user_waiting:
         user = "A user is waiting for you."
     elif environment.hours_since_user is None:
@@ -95,7 +95,11 @@ def environment(environment: Environment) -> str:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."
     there = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
-    return f"## Environment\n{user}{there} Percepts waiting: {environment.pending_percepts}."
+    text = f"## Environment\n{user}{there} Percepts waiting: {environment.pending_percepts}."
+    if not environment.other_agents:
+        return text
+    names = data.block([", ".join(line(name) for name in environment.other_agents)])
+    return f"{text}\nOther agents that you can write to:\n{names}"
 
 
 def notices(notices: Sequence[Notice], data: Data) -> str:

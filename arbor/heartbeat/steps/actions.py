@@ -260,6 +260,7 @@ ACTS: Mapping[str, Callable[[Execution, Decision], Act]] = {
     "inquire_shallow": begin_inquiry,
     "inquire_deep": begin_inquiry,
     "reach_out_user": reach_out_user,
+    "reach_out_agent": serve,
     "reach_out_public": serve,
     "rest": rest,
 }

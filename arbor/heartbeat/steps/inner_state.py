@@ -206,6 +206,7 @@ _OUTCOMES: Mapping[ActionOutcome, Event] = {
 _DEEDS: Mapping[str, Event] = {
     "rest": Event.REST,
     "reach_out_user": Event.REACH_OUT,
+    "reach_out_agent": Event.REACH_OUT,
     "reach_out_public": Event.REACH_OUT,
 }
 _CHANGES: Mapping[GoalChangeKind, Event] = {

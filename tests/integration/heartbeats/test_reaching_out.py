@@ -20,6 +20,7 @@ from apps.fleet.contact import message_agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services.schedule import claim_now
 from apps.memories.models import Memory
+from apps.selves.models import PeerModel
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.agents.lifecycle import AgentStatus
@@ -262,3 +263,63 @@ def test_a_person_who_paused_an_agent_is_not_overruled(status: AgentStatus, agen
         message_agent(agent_id=agent.id, text="Later.", actor="test")
         assert Agent.objects.get(id=agent.id).status == status
     assert schedule_of(agent).state == "off"
+
+
+# --- Other agents ------------------------------------------------------------------------------------
+
+
+def test_two_agents_reach_each_other_by_default(
+    beat: Callable[..., str], agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent], fleet: Fleet
+) -> None:
+    assert "reach_out_agent" not in beat(REST)
+    bo = new_agent(tenant, name="Bo")
+    due_at = schedule_of(bo).next_due_at
+    prompt = beat(writing("Have the eels left?", action="reach_out_agent", to="bo"))
+    assert "reach_out_agent (3)" in prompt
+    assert "Bo" in prompt.split("Other agents that you can write to:")[1].split("##")[0]
+    (act,) = [act for act in beats_of(agent)[-1].actions if act["action"] == "reach_out_agent"]
+    assert (act["outcome"], act["cost"]) == ("success", 3)
+    with tenant_transaction(tenant.id):
+        percept = Percept.objects.get(agent_id=bo.id)
+        assert Memory.objects.get(content="I wrote to the agent Bo: Have the eels left?").agent_id == agent.id
+    assert (percept.kind, percept.peer_id, percept.content) == (
+        "peer_message",
+        agent.id,
+        "Have the eels left?",
+    )
+    # It reads the message at its own time: two that answer each other do not drive each other on.
+    assert schedule_of(bo).next_due_at == due_at
+    with tenant_transaction(tenant.id):
+        claim_now(agent_id=bo.id)
+    fleet.run()
+    with tenant_transaction(tenant.id):
+        assert PeerModel.objects.get(agent_id=bo.id).peer_id == agent.id
+
+
+def test_who_is_not_there_is_not_written_to(
+    beat: Callable[..., str],
+    agent: Agent,
+    tenant: Tenant,
+    other_tenant: Tenant,
+    new_agent: Callable[..., Agent],
+) -> None:
+    new_agent(tenant, name="Bo")
+    foreign = new_agent(other_tenant, name="Cy")
+    for to in ("Cy", str(foreign.id), agent.name, str(agent.id), "Zoe"):
+        beat(writing("Hello.", action="reach_out_agent", to=to))
+        (act,) = [act for act in beats_of(agent)[-1].actions if act["action"] == "reach_out_agent"]
+        assert act["outcome"] == "failure"
+        assert "you can write to: Bo" in act["summary"]
+    with tenant_transaction(tenant.id):
+        assert not Percept.objects.filter(kind="peer_message").exists()
+
+
+def test_who_may_write_to_nobody_may_not_write_to_agents(
+    beat: Callable[..., str], agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
+) -> None:
+    new_agent(tenant, name="Bo")
+    with tenant_transaction(tenant.id):
+        Agent.objects.filter(id=agent.id).update(allowed_actions=["rest"])
+    prompt = beat(REST)
+    assert "reach_out_agent" not in prompt
+    assert "Other agents" not in prompt

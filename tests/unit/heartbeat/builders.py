@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from arbor.contacts.cooldown import REACH_OUT_AGENT
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
@@ -113,7 +114,8 @@ def situation(**changes: Any) -> Situation:
         "environment": Environment(now=NOW),
         "energy": 10.0,
         "max_energy": 20.0,
-        "actions": ACTIONS.offers(tuple(ACTIONS)),
+        # All that an agent without other agents beside it can do.
+        "actions": ACTIONS.offers([name for name in ACTIONS if name != REACH_OUT_AGENT]),
     }
     return Situation(**(values | changes))
 

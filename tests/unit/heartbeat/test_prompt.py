@@ -177,7 +177,8 @@ def test_every_reply_key_is_described_in_the_prompt() -> None:
 @pytest.mark.parametrize("name", ACTIONS)
 def test_offered_actions_are_listed_with_cost_and_parameters(name: str) -> None:
     spec = ACTIONS[name]
-    (line,) = re.findall(rf"^- {name} .*$", render().system, re.MULTILINE)
+    system = render(situation(actions=ACTIONS.offers(tuple(ACTIONS)))).system
+    (line,) = re.findall(rf"^- {name} .*$", system, re.MULTILINE)
 
     assert f"({spec.cost})" in line
     assert all(f"{param}:" in line for param in spec.params.model_fields)
