@@ -99,6 +99,17 @@ DATABASES = {
     "ops": _database(_ops_url, pool_size=min(ARBOR_DB_POOL_SIZE, _OPS_POOL_SIZE)),
     "owner": _database(DATABASE_URL),
 }
+#: Limits of a statement and of an idle transaction of the serving roles, set by `arbor prepare`; and of a statement of a page.
+ARBOR_STATEMENT_TIMEOUT = timedelta(seconds=env.float("ARBOR_STATEMENT_TIMEOUT_S", default=300.0))
+ARBOR_PAGE_TIMEOUT = timedelta(seconds=env.float("ARBOR_PAGE_TIMEOUT_S", default=15.0))
+for _name, _limit in (
+    ("ARBOR_STATEMENT_TIMEOUT_S", ARBOR_STATEMENT_TIMEOUT),
+    ("ARBOR_PAGE_TIMEOUT_S", ARBOR_PAGE_TIMEOUT),
+):
+    if not timedelta(0) < _limit <= timedelta(days=1):
+        raise ConfigurationInvalid(
+            f"{_name} must be above 0 and at most 86400 seconds, got {_limit.total_seconds():g}"
+        )
 #: Whether there is a database to ask: `arbor up` runs from this data folder, or a server is named.
 ARBOR_HAS_DATABASE = DATABASES["default"]["HOST"] != str(_NOWHERE)
 #: Whether `arbor up` runs from this data folder, be its database its own or one that was named to it.

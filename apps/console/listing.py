@@ -42,6 +42,17 @@ def filters_by_agent(*fields: str) -> tuple[Any, ...]:
     return (("agent", AutocompleteSelectFilter), *filters(*fields))
 
 
+def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
+    """Return the lookups that the filters of fields make; other filters name their own parameters."""
+    names = [entry[0] if isinstance(entry, tuple) else entry for entry in list_filter]
+    return {
+        f"{name}{lookup}"
+        for name in names
+        if isinstance(name, str)
+        for lookup in ("__exact", "__id__exact", "__isnull")
+    }
+
+
 class BoundedList(ChangeList):  # type: ignore[misc]
     """A list that does not offer to show all, called by what is in it."""
 
@@ -97,6 +108,8 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
     compressed_fields = True
     #: Newest first: ids are made in the order of time, and every table's key is (tenant, id).
     ordering: Any = ("-id",)
+    #: Parameters of a list's address beside those of its filters: links of other pages lead to them.
+    linked_lookups: ClassVar[frozenset[str]] = frozenset()
     #: What holds where the table is empty: shown in place of rows.
     when_empty: ClassVar[str] = ""
     #: The command that shows it, or changes it.
@@ -107,6 +120,14 @@ class ConsoleAdmin(NothingToEdit, ModelAdmin):  # type: ignore[misc]
     def get_changelist(self, request: HttpRequest, **_options: Any) -> type[BoundedList]:
         """Name the kind of list."""
         return BoundedList
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Allow the lookups of the list's filters only.
+
+        Django allows every lookup in a field of the model: `__regex` could stop the database, and `__startswith` reads
+        columns that no page shows.
+        """
+        return lookup in self.linked_lookups or lookup in _filter_lookups(self.get_list_filter(request))
 
     def complete(self, rows: Sequence[Any]) -> None:
         """Read what the cells of these rows show and no join brings, in one query for all; by default nothing is."""
@@ -196,6 +217,10 @@ class FoundByIdAdmin(ConsoleAdmin):
     unread_in_list: ClassVar[tuple[str, ...]] = ()
     # Django shows the search box where this is not empty; `get_search_results` decides what is searched.
     search_fields: Any = ("id",)
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Allow the agent's lookup too, whose rows can be searched by words."""
+        return lookup == f"{self.agent_path}__id__exact" or super().lookup_allowed(lookup, value, request)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """Read rows with what is joined, without what is not read."""

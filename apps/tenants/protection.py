@@ -7,9 +7,11 @@ with a tenant gets its policy by existing. Until it ran, the serving roles have 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from django.apps import apps
+from django.conf import settings
 from django.db import connections, models, transaction
 from psycopg import sql
 
@@ -79,12 +81,24 @@ def _create_roles(cursor: Any) -> None:
                 verb, sql.Identifier(name), sql.Literal(_verifier(name, password))
             )
         )
+        # A statement that never ends, and a transaction that was forgotten, would hold their locks for ever.
+        for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
+            cursor.execute(
+                sql.SQL("ALTER ROLE {} SET {} = {}").format(
+                    sql.Identifier(name), sql.Identifier(limit), sql.Literal(_milliseconds())
+                )
+            )
         cursor.execute(
             sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(
                 sql.Identifier(connections[OWNER].settings_dict["NAME"]), sql.Identifier(name)
             )
         )
         cursor.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(sql.Identifier(name)))
+
+
+def _milliseconds() -> int:
+    milliseconds: int = settings.ARBOR_STATEMENT_TIMEOUT // timedelta(milliseconds=1)
+    return milliseconds
 
 
 def _verifier(role: str, password: str) -> str:

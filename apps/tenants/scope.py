@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import connections, transaction
@@ -33,6 +34,8 @@ class Scope:
     across: bool = False
     #: Statements are planned once for all values: for transactions of fixed statements that look rows up by their keys.
     generic_plans: bool = False
+    #: The limit of each statement; None: the role's own.
+    statement_timeout: timedelta | None = None
 
 
 _scope: ContextVar[Scope | None] = ContextVar("arbor_scope", default=None)
@@ -62,15 +65,20 @@ def scope_settings(scope: Scope | None) -> dict[str, str]:
     }
     if scope is not None and scope.generic_plans:
         settings["plan_cache_mode"] = "force_generic_plan"
+    if scope is not None and scope.statement_timeout is not None:
+        settings["statement_timeout"] = f"{scope.statement_timeout // timedelta(milliseconds=1)}ms"
     return settings
 
 
 @contextmanager
-def tenant_transaction(tenant_id: UUID, *, generic_plans: bool = False) -> Iterator[None]:
+def tenant_transaction(
+    tenant_id: UUID, *, generic_plans: bool = False, statement_timeout: timedelta | None = None
+) -> Iterator[None]:
     """Open a transaction in which exactly this tenant's rows exist.
 
     Entered again for the same tenant it joins the outer transaction. With `generic_plans` no statement in it is planned
-    for its values: planning what a batch of heartbeats sees would take longer than reading it.
+    for its values: planning what a batch of heartbeats sees would take longer than reading it. The server stops a
+    statement that takes longer than `statement_timeout`.
     Raises TenantMismatch when another tenant's transaction, or a cross-tenant view, is open.
     """
     outer = _scope.get()
@@ -84,7 +92,13 @@ def tenant_transaction(tenant_id: UUID, *, generic_plans: bool = False) -> Itera
             yield
         return
     user_id = outer.user_id if outer else None
-    with _scoped(Scope(tenant_id=tenant_id, user_id=user_id, generic_plans=generic_plans)):
+    scope = Scope(
+        tenant_id=tenant_id,
+        user_id=user_id,
+        generic_plans=generic_plans,
+        statement_timeout=statement_timeout,
+    )
+    with _scoped(scope):
         yield
 
 
