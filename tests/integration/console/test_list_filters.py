@@ -21,7 +21,7 @@ def _lists() -> list[tuple[str, ConsoleAdmin]]:
 
 
 @pytest.mark.parametrize(
-    "address, lookup",
+    ("address", "lookup"),
     [
         ("admin:memories_memory_changelist", {"content__regex": "(a+)+$"}),
         ("admin:memories_memory_changelist", {"agent__character__contains": "secret"}),
