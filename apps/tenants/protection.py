@@ -17,6 +17,7 @@ from psycopg import sql
 
 from apps.tenants.checks import tenant_models
 from apps.tenants.fields import OnDelete, WithinTenant
+from apps.tenants.planner_statistics import seed_statistics
 from apps.tenants.scope import APP, OPS, TENANT_SETTING, USER_SETTING
 
 OWNER = "owner"
@@ -60,6 +61,7 @@ def protect() -> list[str]:
                 _reference_within_tenant(cursor, model)
                 _drop_implied_reference(cursor, model)
                 _isolate(cursor, model)
+        seed_statistics(cursor, [model for model in tenant_models() if model._meta.db_table in existing])
         _share(cursor, existing)
     return new
 

@@ -64,7 +64,8 @@ def scope_settings(scope: Scope | None) -> dict[str, str]:
         USER_SETTING: str(scope.user_id) if scope and scope.user_id else "",
     }
     if scope is not None and scope.generic_plans:
-        settings["plan_cache_mode"] = "force_generic_plan"
+        # A plan made while a table is small would read all of it ever after.
+        settings |= {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
     if scope is not None and scope.statement_timeout is not None:
         settings["statement_timeout"] = f"{scope.statement_timeout // timedelta(milliseconds=1)}ms"
     return settings

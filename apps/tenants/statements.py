@@ -105,12 +105,12 @@ def _numbered(statement: str) -> tuple[str, tuple[str, ...]]:
     """Return the statement with its values numbered, `$1` for the first, and their names in that order."""
     numbers: dict[str, int] = {}
 
-    def numbered(place: re.Match[str]) -> str:
+    def number_of(place: re.Match[str]) -> str:
         if place[1] is None:
             return "%"
         return f"${numbers.setdefault(place[1], len(numbers) + 1)}"
 
-    return _PLACE.sub(numbered, statement), tuple(numbers)
+    return _PLACE.sub(number_of, statement), tuple(numbers)
 
 
 def insert_rows(rows: Sequence[Model]) -> None:

@@ -19,14 +19,18 @@ FROM goals_goal
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND state IN ('active', 'queued', 'backburner')
 ORDER BY id FOR UPDATE
 """
-#: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`.
+#: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`. Goals are looked up one by one:
+#: for a join the planner reads all of the tenant's.
 EXPERIENCED = f"""
     SELECT coalesce(json_object_agg(source, json_build_array(mean, goals)), '{{}}') FROM (
-        SELECT g.source, avg(e.reward_actual) AS mean, count(*) AS goals FROM (
-            SELECT goal_id, reward_actual FROM goals_satisfaction
-            WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC LIMIT {EXPERIENCE_SPAN}
-        ) e JOIN goals_goal g ON g.tenant_id = %(tenant)s AND g.id = e.goal_id
-        GROUP BY g.source
+        SELECT source, avg(reward_actual) AS mean, count(*) AS goals FROM (
+            SELECT (SELECT g.source FROM goals_goal g WHERE g.tenant_id = %(tenant)s AND g.id = e.goal_id) AS source,
+                e.reward_actual
+            FROM (
+                SELECT goal_id, reward_actual FROM goals_satisfaction
+                WHERE tenant_id = %(tenant)s AND agent_id = a.id ORDER BY at DESC LIMIT {EXPERIENCE_SPAN}
+            ) e
+        ) ended GROUP BY source
     ) by_source
 """  # noqa: S608 (our own number)
 #: The backlogs of agents except the open goals: open intents, open plans with their steps, ended subgoals of open goals, satisfaction by source.

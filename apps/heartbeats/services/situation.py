@@ -22,7 +22,8 @@ RECENT_SHOWN = 5
 #: Characters quoted of the message that a user answers.
 QUOTED = 200
 
-# Read as json, which psycopg parses; Django registers no loader for jsonb.
+# Read as json, which psycopg parses; Django registers no loader for jsonb. All memories occurred before infinity: the condition
+# leads the planner to the index by time, which it leaves for reading and sorting all where it expects an agent to have few.
 _SITUATIONS = f"""
 SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.allowed_actions::json, t.slug AS tenant,
     s.energy, s.bonus_actions, s.ticks_left, p.budget, p.allowance, p.tier_models::json, p.follow_ups, s.beats, s.working_memory, s.last_user_contact_at,
@@ -44,7 +45,7 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.
     (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
         SELECT id, type, content, role, occurred_at AS at, importance FROM memories_memory
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
-            AND (expires_at IS NULL OR expires_at > now())
+            AND (expires_at IS NULL OR expires_at > now()) AND occurred_at < 'infinity'
         ORDER BY occurred_at DESC LIMIT %(recent)s
     ) memory) AS recent,
     {SELF_COLUMNS},
