@@ -44,8 +44,8 @@ def _expected(model: type[models.Model]) -> Iterator[tuple[str, int, int]]:
     """Yield the column, the width in bytes and the number of distinct values of what is known beforehand."""
     for field in model._meta.concrete_fields:
         if field.column == "tenant_id":
-            yield field.column, 16, _TENANTS
+            yield str(field.column), 16, _TENANTS
         elif field.column == "agent_id" and not field.unique:
-            yield field.column, 16, _AGENTS
+            yield str(field.column), 16, _AGENTS
         elif field.choices:
-            yield field.column, 8, _CHOSEN
+            yield str(field.column), 8, _CHOSEN
