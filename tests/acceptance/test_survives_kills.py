@@ -51,7 +51,7 @@ def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
         yield made
 
 
-def test_a_worker_killed_at_any_step_of_a_beat_costs_a_lease_and_nothing_else(fleet: RealFleet) -> None:
+def test_a_worker_killed_at_any_step_costs_only_a_lease(fleet: RealFleet) -> None:
     # A worker of many threads takes other agents' steps with it, so some get to their own point at a second try.
     for _ in range(ROUNDS):
         fleet.make_due(fleet.spared())
@@ -62,7 +62,7 @@ def test_a_worker_killed_at_any_step_of_a_beat_costs_a_lease_and_nothing_else(fl
     assert_exactly_once(fleet)
 
 
-def test_a_worker_killed_with_several_agents_in_its_hands_costs_each_a_lease_and_nothing_else(
+def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(
     fleet: RealFleet,
 ) -> None:
     left = list(BATCH_POINTS)

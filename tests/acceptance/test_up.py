@@ -115,7 +115,7 @@ def test_the_console_and_flower_ask_who_is_there(installation: Installation) -> 
     assert get(f"{urls['flower']}workers", user="operator", password=password) == 200
 
 
-def test_who_is_talked_to_on_the_page_answers_at_once(installation: Installation) -> None:
+def test_a_chat_message_on_the_page_is_answered_at_once(installation: Installation) -> None:
     password = (installation.folder / "secrets" / "operator_password").read_text().strip()
     agent = json.loads(installation.arbor("agent", "list", "--json").stdout)["agents"][0]
     with httpx.Client(
@@ -178,7 +178,7 @@ def test_down_stops_it_from_another_terminal(installation: Installation) -> None
     assert "does not run" in installation.arbor("down").stdout
 
 
-def test_a_killed_supervisor_leaves_nothing_that_the_next_start_trips_over(
+def test_a_killed_supervisor_does_not_prevent_the_next_start(
     installation: Installation,
 ) -> None:
     installation.start()

@@ -60,7 +60,7 @@ def refusal(status: int, kind: str, message: str) -> httpx.Response:
     return httpx.Response(status, json={"type": "error", "error": {"type": kind, "message": message}})
 
 
-def test_the_request_forces_the_tool_and_marks_the_static_part_for_the_cache() -> None:
+def test_the_request_forces_the_tool_and_caches_the_static_part() -> None:
     server = Recorder(success())
 
     model_on(server).complete(request_with(), deadline_s=10)
@@ -116,7 +116,7 @@ def test_the_end_is_told_in_one_vocabulary(stop_reason: str, finish_reason: str)
     assert model_on(server).complete(request_with(None), deadline_s=10).finish_reason == finish_reason
 
 
-def test_a_model_that_must_think_and_refuses_a_forced_tool_and_temperature_is_asked_without() -> None:
+def test_options_that_a_model_refuses_are_omitted_from_then_on() -> None:
     server = Recorder(
         refusal(400, "invalid_request_error", "`temperature` is not supported for this model"),
         refusal(400, "invalid_request_error", "thinking cannot be disabled for this model"),

@@ -90,7 +90,7 @@ def test_anthropic_is_asked_with_its_own_header(base_url: str) -> None:
     assert "authorization" not in request.headers
 
 
-def test_openai_itself_is_asked_in_its_newer_words_and_other_servers_in_the_older() -> None:
+def test_openai_and_compatible_servers_get_different_parameters() -> None:
     newer, older = asked("openai/gpt-6-luna"), asked("openai/any", OWN)
 
     assert newer.headers["openai-organization"] == "org-1"
@@ -111,7 +111,7 @@ def test_openai_itself_is_asked_in_its_newer_words_and_other_servers_in_the_olde
         ("nonsense", "a model handle is provider/model"),
     ],
 )
-def test_what_is_not_configured_is_said_before_anything_is_asked(handle: str, words: str) -> None:
+def test_a_provider_without_configuration_is_refused(handle: str, words: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=words):
         connect_model(handle, Credentials(), breakers=Breakers())
 
@@ -127,7 +127,7 @@ def test_what_is_not_configured_is_said_before_anything_is_asked(handle: str, wo
         (Credentials(ollama_host="localhost"), "ollama/llama3.2"),
     ],
 )
-def test_the_default_is_the_first_provider_configured_and_reflex_without_any(
+def test_the_default_is_the_first_configured_provider_or_reflex(
     credentials: Credentials, handle: str
 ) -> None:
     assert default_handle(credentials) == handle
@@ -191,9 +191,7 @@ def test_credentials_show_what_is_given_and_never_what_it_is() -> None:
         ({"ollama_host": "localhost:port"}, "OLLAMA_HOST must be host:port"),
     ],
 )
-def test_credentials_that_could_not_be_sent_are_refused_without_being_quoted(
-    values: dict[str, str], words: str
-) -> None:
+def test_unusable_credentials_are_refused_without_being_quoted(values: dict[str, str], words: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=words) as failure:
         Credentials(**values)
 

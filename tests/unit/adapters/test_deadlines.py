@@ -177,7 +177,7 @@ def test_two_hundred_threads_wait_at_once_on_one_client(client: httpx.Client) ->
 
 
 @pytest.mark.bar
-def test_two_hundred_threads_on_a_silent_server_all_end_at_the_deadline(
+def test_two_hundred_calls_to_a_silent_server_end_at_the_deadline(
     stub: RunningStub, client: httpx.Client
 ) -> None:
     model = model_at(stub.base_url, client, model="stub-silent")

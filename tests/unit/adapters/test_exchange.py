@@ -23,6 +23,6 @@ from arbor.adapters.exchange import HttpReply
         (b'"\xff"', None),
     ],
 )
-def test_what_a_server_answers_is_read(content: bytes, read: Any) -> None:
+def test_a_response_body_is_parsed_as_json(content: bytes, read: Any) -> None:
     found = HttpReply(status=200, headers=httpx.Headers(), content=content).json()
     assert (found, type(found)) == (read, type(read))

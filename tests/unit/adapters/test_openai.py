@@ -84,7 +84,7 @@ def test_odd_replies_are_read_as_far_as_they_go(
     assert (reply.text, reply.finish_reason) == (text, finish_reason)
 
 
-def test_usage_that_is_missing_or_odd_counts_as_nothing_and_a_price_unknown_stays_unknown() -> None:
+def test_invalid_usage_counts_as_zero_and_an_unknown_price_as_none() -> None:
     odd = {"prompt_tokens": "many", "completion_tokens": None, "prompt_tokens_details": None}
     server = Recorder(
         httpx.Response(200, json=success(usage=odd)), httpx.Response(200, json=success(usage=None))
@@ -105,7 +105,7 @@ def test_the_cost_that_the_provider_states_wins() -> None:
     assert reply.cost_usd == Decimal("0.00014")
 
 
-def test_a_model_without_temperature_or_with_another_limit_is_asked_as_it_likes() -> None:
+def test_refused_parameters_are_replaced_and_not_sent_again() -> None:
     server = Recorder(
         error(
             400,

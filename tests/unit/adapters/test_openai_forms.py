@@ -25,7 +25,7 @@ NO_SCHEMA = error(
 )
 
 
-def test_a_server_that_refuses_schemas_is_asked_for_json_and_that_is_remembered() -> None:
+def test_a_refused_schema_falls_back_to_json_for_later_requests() -> None:
     server = Recorder(NO_SCHEMA, httpx.Response(200, json=success()))
     model = model_on(server)
 
@@ -48,7 +48,7 @@ def test_a_server_that_refuses_schemas_is_asked_for_json_and_that_is_remembered(
         httpx.Response(501),
     ],
 )
-def test_a_server_that_refuses_both_gets_the_schema_in_the_prompt_alone(refusal: httpx.Response) -> None:
+def test_a_server_refusing_schema_and_json_gets_the_schema_as_text(refusal: httpx.Response) -> None:
     server = Recorder(refusal, refusal, httpx.Response(200, json=success()))
 
     model_on(server).complete(request_with(), deadline_s=10)
@@ -57,7 +57,7 @@ def test_a_server_that_refuses_both_gets_the_schema_in_the_prompt_alone(refusal:
     assert json.dumps(SCHEMA) in server.bodies[2]["messages"][0]["content"]
 
 
-def test_a_request_that_no_form_saves_is_rejected_and_nothing_is_remembered() -> None:
+def test_a_request_rejected_in_every_form_changes_no_later_request() -> None:
     bad = error(400, "Bad request")
     server = Recorder(bad, bad, bad, httpx.Response(200, json=success()))
     model = model_on(server)

@@ -61,7 +61,7 @@ def answer(seen: Situation, *, nonce: str = "0123456789abcdef") -> ParsedReply:
     return parsed
 
 
-def test_it_works_on_the_active_goal_with_what_the_prompt_offers() -> None:
+def test_the_stub_progresses_the_active_goal_with_offered_actions() -> None:
     reply = answer(situation()).reply
 
     assert [(update.goal_id, update.progress) for update in reply.goal_updates] == [("goal-1", 0.45)]
@@ -69,7 +69,7 @@ def test_it_works_on_the_active_goal_with_what_the_prompt_offers() -> None:
     assert {action.action for action in reply.actions} <= set(ACTIONS)
 
 
-def test_it_carries_out_the_next_intent() -> None:
+def test_the_stub_executes_the_next_intent() -> None:
     intent = IntentView(
         id="intent-1",
         goal_id="goal-1",
@@ -83,7 +83,7 @@ def test_it_carries_out_the_next_intent() -> None:
     assert (action.action, action.intent_id, action.goal_id) == ("recall", "intent-1", "goal-1")
 
 
-def test_it_completes_a_goal_that_is_nearly_done() -> None:
+def test_the_stub_completes_a_goal_that_is_nearly_done() -> None:
     nearly = a_goal(1, GoalState.ACTIVE).model_copy(update={"fraction": 0.9})
 
     (update,) = answer(situation(goals=[nearly])).reply.goal_updates
@@ -91,7 +91,7 @@ def test_it_completes_a_goal_that_is_nearly_done() -> None:
     assert (update.progress, update.state) == (1.0, GoalState.COMPLETED)
 
 
-def test_it_plans_when_told_to_and_wants_something_when_it_has_no_goals() -> None:
+def test_the_stub_plans_a_goal_or_creates_one_by_mode() -> None:
     planned = answer(situation(mode=Mode.PLAN_EXECUTION)).reply
     wanted = answer(situation(goals=[], mode=Mode.REFLECTION)).reply
 
@@ -99,7 +99,7 @@ def test_it_plans_when_told_to_and_wants_something_when_it_has_no_goals() -> Non
     assert len(wanted.new_goals) == 1
 
 
-def test_the_same_prompt_gives_the_same_reply_and_other_prompts_give_others() -> None:
+def test_equal_prompts_get_equal_replies_and_others_differ() -> None:
     replies = [answer(situation(beat_number=number)).reply for number in range(1, 200)]
     actions = {action.action for reply in replies for action in reply.actions}
 
@@ -121,7 +121,7 @@ def test_asked_to_write_it_writes_to_the_users_within_its_energy() -> None:
     assert 10 <= written <= 30
 
 
-def test_it_never_spends_more_than_it_has() -> None:
+def test_the_stub_never_spends_more_than_its_energy() -> None:
     for number in range(50):
         reply = answer(situation(energy=1, beat_number=number)).reply
         assert sum(ACTIONS[action.action].cost for action in reply.actions) <= 1

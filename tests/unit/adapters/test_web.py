@@ -116,7 +116,7 @@ def refused(url: str, said: str, by: WebFetch | None = None, *, deadline_s: floa
         (by or fetch()).fetch(url, deadline_s=deadline_s)
 
 
-def test_a_page_is_its_title_and_text_and_is_asked_for_without_cookies(server: Server) -> None:
+def test_a_page_is_read_as_title_and_text_without_cookies(server: Server) -> None:
     url = server.answers("/reef", HTML, Set_Cookie="seen=1; Path=/")
     reader = fetch()
 
@@ -167,11 +167,11 @@ def test_other_types_are_not_read(server: Server, kind: str) -> None:
         ("http://[::1", "no address"),
     ],
 )
-def test_what_is_no_address_of_a_page_is_refused(url: str, said: str) -> None:
+def test_an_invalid_page_address_is_refused(url: str, said: str) -> None:
     refused(url, said)
 
 
-def test_a_domain_that_is_not_allowed_is_refused_before_it_is_looked_up(
+def test_a_domain_not_allowed_is_refused_before_its_lookup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("it was looked up"))
@@ -208,12 +208,12 @@ def test_a_domain_that_is_not_allowed_is_refused_before_it_is_looked_up(
         "[ff02::1]",
     ],
 )
-def test_addresses_that_are_not_public_are_refused_however_they_are_written(host: str) -> None:
+def test_private_addresses_are_refused_in_every_notation(host: str) -> None:
     real = opened(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
     refused(f"http://{host}:9/latest/meta-data", "may not be read|cannot be reached|no address", real)
 
 
-def test_the_refusal_of_an_inner_address_comes_before_any_byte_is_sent(server: Server) -> None:
+def test_a_private_address_is_refused_before_any_byte_is_sent(server: Server) -> None:
     real = opened(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
     refused(server.answers("/secret", HTML), "which is not permitted", real)
     assert server.asked == []
@@ -254,7 +254,7 @@ def names_lead(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
 
 
-def test_a_name_that_leads_inside_the_second_time_does_not_get_through(
+def test_dns_rebinding_to_a_private_address_is_refused(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """DNS rebinding: what is checked is the very address that is connected to."""
@@ -268,7 +268,7 @@ def test_a_name_that_leads_inside_the_second_time_does_not_get_through(
     assert [path for path, _ in server.asked] == ["/"]
 
 
-def test_a_name_with_an_inner_address_among_others_is_read_at_the_public_one(
+def test_a_name_with_mixed_addresses_is_read_at_the_public_one(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names_lead(monkeypatch, lambda: ["10.0.0.1", PUBLIC])
@@ -277,7 +277,7 @@ def test_a_name_with_an_inner_address_among_others_is_read_at_the_public_one(
     assert "eleven fathoms" in page.text
 
 
-def test_what_is_too_large_is_refused_announced_or_not(server: Server) -> None:
+def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
     small = fetch(page_bytes=100)
     refused(server.answers("/announced", b"x" * 101), "is larger than 100 bytes", small)
 
@@ -369,7 +369,7 @@ class TestSearch:
             (b"", 302, "answered 302"),
         ],
     )
-    def test_whatever_else_it_answers_is_a_failure(
+    def test_any_other_search_response_is_a_failure(
         self, server: Server, body: bytes, status: int, said: str
     ) -> None:
         server.answers("/search", body, status=status)
@@ -381,6 +381,6 @@ class TestSearch:
             opened(SearxngSearch("http://127.0.0.1:9")).search("q", 3, deadline_s=5)
 
     @pytest.mark.parametrize("url", ["localhost:8888", "ftp://x", "/search", "http://"])
-    def test_what_is_no_address_is_told(self, url: str) -> None:
+    def test_an_invalid_search_address_is_refused(self, url: str) -> None:
         with pytest.raises(ConfigurationInvalid, match="ARBOR_SEARCH_URL"):
             SearxngSearch(url)

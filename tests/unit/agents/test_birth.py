@@ -37,7 +37,7 @@ def test_thoughts_and_interests_become_the_present_moment() -> None:
     assert mind.shortened == ()
 
 
-def test_what_is_too_long_is_shortened_and_named() -> None:
+def test_overlong_initial_texts_are_shortened_and_named() -> None:
     thought, interest = "thought " * 100, "rivers " * 40
     mind = first_mind(spec(initial_thoughts=(thought,), initial_interests=(interest,)), now=NOW)
     assert len(mind.working_memory.thoughts[0].text) <= THOUGHT_LENGTH
@@ -45,7 +45,7 @@ def test_what_is_too_long_is_shortened_and_named() -> None:
     assert [text.split()[0] for text in mind.shortened] == ["thought", "rivers"]
 
 
-def test_goals_come_most_important_first_and_in_the_templates_order_among_equals() -> None:
+def test_initial_goals_are_sorted_by_priority_then_template_order() -> None:
     goals = [
         {"type": "explore", "description": name, "priority": priority}
         for name, priority in (("a", 50), ("b", 90), ("c", 50))

@@ -120,7 +120,7 @@ def test_a_file_bears_the_name_of_its_template() -> None:
 
 
 @pytest.mark.parametrize("name", ORIGINAL)
-def test_the_six_keep_the_tier_traits_goals_and_requests_of_their_origin(name: str) -> None:
+def test_the_six_originals_keep_tier_traits_goals_and_requests(name: str) -> None:
     spec = TEMPLATES[name]
     tier, traits, goals, capabilities = AS_IN_THE_ORIGIN[name]
     assert spec.trust_tier == tier
@@ -202,7 +202,7 @@ def _texts(value: object) -> list[str]:
     return [value] if isinstance(value, str) and len(value) > 25 else []
 
 
-def test_those_who_find_out_may_inquire_most_may_write_to_users_and_few_may_publish() -> None:
+def test_templates_permit_inquiries_and_messages_by_their_role() -> None:
     having = {
         action: {name for name, spec in TEMPLATES.items() if action in spec.actions} for action in ACTIONS
     }

@@ -91,7 +91,7 @@ KNOWN = st.sampled_from(
 
 
 @given(prefix=KNOWN, rest=st.lists(SEGMENTS, max_size=4), wildcard=st.sampled_from(["", "/*", "/**"]))
-def test_what_is_read_is_written_back_the_same(
+def test_a_parsed_uri_is_written_back_unchanged(
     prefix: tuple[str, str], rest: list[str], wildcard: str
 ) -> None:
     text = "arbor://" + "/".join([*prefix, *rest]) + wildcard

@@ -34,7 +34,7 @@ for name in sys.argv[1:]:
 BENCHMARKS = ("heartbeats", "calls", "kills", "recall", "store", "locomo", "dispatch", "memory")
 
 
-def test_every_benchmark_says_what_it_measures_without_starting_anything() -> None:
+def test_every_benchmark_prints_its_help_without_starting_anything() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", HELP, *BENCHMARKS], cwd=ROOT, capture_output=True, text=True, check=True
     )

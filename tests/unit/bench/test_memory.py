@@ -42,7 +42,7 @@ def run_with(figures: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], list[t
     return measure(data=Path("dialogs.json"), agents=30, run=run), asked
 
 
-def test_the_four_benchmarks_run_one_after_another_and_every_bar_is_judged() -> None:
+def test_the_four_benchmarks_run_in_order_and_every_bar_is_judged() -> None:
     told, asked = run_with(REACHED)
     assert asked == [
         ("recall", ("--agents", "30")),
@@ -63,7 +63,7 @@ def test_each_bar_can_be_missed(bar: Bar) -> None:
     assert [bar["key"] for bar in told["bars"] if not bar["reached"]] == [bar.key]
 
 
-def test_what_was_not_measured_is_not_reached() -> None:
+def test_an_unmeasured_figure_misses_its_bar() -> None:
     told, _ = run_with({**REACHED, "store": {}})
     (missed,) = [bar for bar in told["bars"] if not bar["reached"]]
     assert (missed["figure"], missed["bar"]) == (None, "≥ 2000")

@@ -41,7 +41,7 @@ def ask(paths: Iterable[str], **credentials: str) -> dict[str, tuple[int, str]]:
     return asyncio.run(fetch())
 
 
-def test_nothing_is_told_without_the_password() -> None:
+def test_no_page_is_served_without_the_password() -> None:
     told = ask(addresses())
     assert "/metrics" in told
     assert "/workers" in told

@@ -48,7 +48,7 @@ def test_a_server_is_asked_in_the_way_that_is_set(security: str, options: dict[s
         ({"sender": ""}, "the address that mails are from, got ''"),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_would_be_right(wrong: dict[str, Any], told: str) -> None:
+def test_an_invalid_mail_setting_is_refused_with_the_valid_form(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationInvalid) as refused:
         mailers(**{**GIVEN, **wrong})
     assert told in str(refused.value)

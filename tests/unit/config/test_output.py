@@ -24,7 +24,7 @@ def harmless(text: str) -> bool:
 @pytest.mark.parametrize(
     "people", [HOSTILE, Text(HOSTILE), table(("title", "state"), [(HOSTILE, "active")], title=HOSTILE)]
 )
-def test_nothing_printed_for_people_drives_the_terminal(
+def test_text_for_people_contains_no_terminal_control_codes(
     people: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     show({}, as_json=False, people=people)  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ def shown(**changes: Any) -> str:
     return stream.getvalue()
 
 
-def test_it_names_the_addresses_and_the_time() -> None:
+def test_the_panel_shows_addresses_and_start_time() -> None:
     text = shown()
     assert "http://127.0.0.1:8001/" in text
     assert "http://127.0.0.1:5555/" in text
@@ -46,7 +46,7 @@ def test_later_it_says_where_the_password_rests() -> None:
     assert "kept in /data/secrets/operator_password" in shown()
 
 
-def test_it_says_plainly_that_no_model_thinks() -> None:
+def test_the_panel_warns_that_no_language_model_is_configured() -> None:
     text = shown(model="reflex/policy")
     assert "no language model" in text
     assert "ANTHROPIC_API_KEY" in text

@@ -88,7 +88,7 @@ def test_every_process_reads_where_the_servers_are(plan: Any) -> None:
     assert "database_url" not in plan(postgres=None).server_urls()
 
 
-def test_a_console_open_to_the_network_is_still_reached_on_the_loopback(plan: Any) -> None:
+def test_a_console_open_to_the_network_is_linked_on_the_loopback(plan: Any) -> None:
     assert plan(web_host="0.0.0.0").web_url == "http://127.0.0.1:8000/"
 
 
@@ -101,9 +101,7 @@ def test_a_console_open_to_the_network_is_still_reached_on_the_loopback(plan: An
         ("DETAIL:  Key (agent_id)=(01a2) is not present in table", True),
     ],
 )
-def test_what_whoever_asked_is_told_anyway_is_no_fault_of_the_database(
-    plan: Any, line: str, shown: bool
-) -> None:
+def test_client_errors_in_the_database_log_are_filtered(plan: Any, line: str, shown: bool) -> None:
     noise = by_name(plan())["postgres"].noise
     assert noise is not None
     assert (noise.search(line) is None) is shown

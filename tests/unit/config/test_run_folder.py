@@ -45,7 +45,7 @@ def test_a_note_of_a_process_that_is_gone_says_nothing(tmp_path: Path) -> None:
     assert run.supervisor() is None
 
 
-def test_what_is_written_is_for_the_owner_only(tmp_path: Path) -> None:
+def test_run_files_are_accessible_to_the_owner_only(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.make()
     write_private(run.servers_file, {"database_url": "postgresql://owner:secret@localhost/arbor"})

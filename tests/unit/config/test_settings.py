@@ -63,9 +63,7 @@ def test_a_command_says_that_arbor_is_not_running(command: tuple[str, ...], tmp_
 
 
 @pytest.mark.parametrize("embedded", [False, True])
-def test_where_arbor_runs_with_a_database_that_is_named_elsewhere_it_is_said(
-    embedded: bool, tmp_path: Path
-) -> None:
+def test_an_unnamed_external_database_is_reported(embedded: bool, tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "servers.json").write_text(json.dumps({"web_url": "http://127.0.0.1:7003/"}))
     program = "from config.runtime import open_runtime; open_runtime(tenant='acme')"

@@ -222,7 +222,7 @@ def test_a_second_run_does_nothing(place: Place) -> None:
     assert (place.clone.parent / "uv.log").read_text() == log
 
 
-def test_an_environment_of_a_slower_build_stays_and_the_faster_one_is_named(place: Place) -> None:
+def test_an_existing_environment_stays_and_a_faster_build_is_named(place: Place) -> None:
     on_path(place, 1)
     place.run()
     own = place.clone / ".venv/bin/python"
@@ -311,7 +311,7 @@ def test_without_a_python_that_fits_set_up_says_what_to_install(place: Place) ->
     assert "no Python 3.13 was found, and none could be downloaded. Install one" in place.fail()
 
 
-def test_packages_that_cannot_be_installed_are_reported_with_the_platforms_they_fit(place: Place) -> None:
+def test_a_failed_install_is_reported_with_supported_platforms(place: Place) -> None:
     on_path(place, 0)
     write(place.bin / "uv", stub_uv(place.clone.parent).replace("esac", '"pip sync") exit 2 ;;\nesac'))
     said = place.fail()

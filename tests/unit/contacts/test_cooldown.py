@@ -62,7 +62,7 @@ def test_public_messages_are_bounded_in_a_day(today: int, allowed: int, refused:
     assert (REACH_OUT_PUBLIC in found) is refused
 
 
-def test_an_installation_can_forbid_public_messages_and_drop_the_cool_down() -> None:
+def test_limits_can_forbid_public_messages_and_drop_the_cool_down() -> None:
     limits = ContactLimits(public_per_day=0, cooldown=timedelta(0))
     found = refusals(hours_since_reach_out=0.0, hours_since_user=None, public_today=0, limits=limits)
     assert found == {REACH_OUT_PUBLIC: "this installation lets no agent write in public"}

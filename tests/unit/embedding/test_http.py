@@ -34,7 +34,7 @@ def openai_reply(texts: list[str]) -> dict[str, Any]:
     return {"object": "list", "data": data[::-1]}
 
 
-def test_openai_is_asked_and_its_answers_are_put_in_the_order_of_the_texts() -> None:
+def test_openai_vectors_are_returned_in_the_order_of_the_texts() -> None:
     seen: list[httpx.Request] = []
 
     def server(request: httpx.Request) -> httpx.Response:

@@ -24,7 +24,7 @@ def test_models_are_the_same_when_name_and_dimension_are() -> None:
         ("wordllama", -5, "at least 1, got -5"),
     ],
 )
-def test_what_no_embedder_can_have_is_refused(name: str, dimension: int, said: str) -> None:
+def test_an_impossible_model_name_or_dimension_is_refused(name: str, dimension: int, said: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=said):
         EmbeddingModel(name=name, dimension=dimension)
 

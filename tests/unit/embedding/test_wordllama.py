@@ -76,7 +76,7 @@ def test_one_long_text_among_short_ones_does_not_fill_the_memory() -> None:
     assert peak < 150_000_000
 
 
-def test_it_loads_without_network_once_for_all_threads_and_leaves_the_logging_alone(
+def test_the_model_loads_once_for_all_threads_without_network(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def no_network(*_: object, **__: object) -> None:

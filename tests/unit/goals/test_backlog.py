@@ -149,7 +149,7 @@ def test_a_goal_that_is_not_there_is_not_found(wrong: object) -> None:
 
 
 @pytest.mark.parametrize("state", [A, Q, B])
-def test_what_is_all_done_is_completed_whatever_its_state(state: GoalState) -> None:
+def test_a_goal_at_full_progress_is_completed_in_any_state(state: GoalState) -> None:
     goal = goal_row(state=state)
     backlog = backlog_of(goal)
     backlog.progress(goal.id, note=" All\0 of it. ", fraction=1)

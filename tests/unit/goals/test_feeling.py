@@ -13,12 +13,12 @@ from arbor.goals.values import FURTHER_ON, STEP_FAILED, felt_after, in_a_word
     ("before", "by", "after"),
     [(0.0, FURTHER_ON, 0.1), (0.0, STEP_FAILED, -0.1), (0.9, FURTHER_ON, 0.91), (-1.0, STEP_FAILED, -1.0)],
 )
-def test_what_happens_to_a_goal_moves_how_it_feels(before: float, by: float, after: float) -> None:
+def test_events_of_a_goal_move_its_valence(before: float, by: float, after: float) -> None:
     assert felt_after(before, by) == pytest.approx(after)
 
 
 @given(valence=st.floats(-1, 1), by=st.sampled_from([FURTHER_ON, STEP_FAILED]))
-def test_it_stays_on_the_scale_and_moves_the_right_way(valence: float, by: float) -> None:
+def test_valence_stays_in_range_and_moves_in_the_right_direction(valence: float, by: float) -> None:
     after = felt_after(valence, by)
     assert -1 <= after <= 1
     assert (after - valence) * by >= -1e-4

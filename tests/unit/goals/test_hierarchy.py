@@ -27,7 +27,7 @@ A, Q, C, X = GoalState.ACTIVE, GoalState.QUEUED, GoalState.COMPLETED, GoalState.
         ((X, A), False),
     ],
 )
-def test_a_parent_is_reached_when_nothing_is_open_and_something_was_completed(
+def test_a_parent_is_reached_without_open_and_with_completed_parts(
     states: tuple[GoalState, ...], reached: bool
 ) -> None:
     assert is_reached(ChildGoal(state=state) for state in states) is reached
@@ -76,7 +76,7 @@ def test_a_goal_stands_neither_below_itself_nor_too_deep(goal: str | None, paren
 
 
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=60))
-def test_however_goals_are_placed_no_cycle_and_no_deeper_tree_comes_about(
+def test_no_sequence_of_moves_creates_a_cycle_or_a_deeper_tree(
     moves: list[tuple[int, int]],
 ) -> None:
     parents: dict[int, int | None] = dict.fromkeys(range(13))

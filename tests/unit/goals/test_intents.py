@@ -56,7 +56,7 @@ def test_a_step_may_take_three_times_its_estimate(estimated: int | None, limit: 
     ("attempts", "ticks", "limit", "expected"),
     [(1, 1, None, P), (1, 2, 3, P), (1, 3, 3, X), (2, 9, 3, X), (2, 99, None, P)],
 )
-def test_an_intent_is_given_up_when_the_heartbeats_it_may_take_are_spent(
+def test_an_intent_fails_when_its_heartbeats_are_spent(
     attempts: int, ticks: int, limit: int | None, expected: IntentStatus
 ) -> None:
     assert after_failure(attempts, ticks_used=ticks, limit=limit) is expected
@@ -65,7 +65,7 @@ def test_an_intent_is_given_up_when_the_heartbeats_it_may_take_are_spent(
 @pytest.mark.parametrize(
     ("ticks", "limit", "expected"), [(1, None, C), (1, 3, C), (1, 6, P), (2, 6, C), (3, 12, P)]
 )
-def test_a_part_is_enough_for_a_step_of_one_heartbeat_and_goes_on_for_a_longer_one(
+def test_partial_success_completes_a_step_after_its_estimate(
     ticks: int, limit: int | None, expected: IntentStatus
 ) -> None:
     assert after_part(ticks_used=ticks, limit=limit) is expected
@@ -108,7 +108,7 @@ def test_a_step_needs_its_action_or_one_that_replaces_it(action: str, step: str,
     assert carries_out(action, step, offered=offered) is expected
 
 
-def test_what_stands_in_by_rule_does_so_in_any_case() -> None:
+def test_a_substitute_by_rule_executes_an_intent_in_any_case() -> None:
     offered = {"recall", "reflect", "rest"}
     assert carries_out("reflect", "recall", offered=offered, stand_ins=("reflect",))
     assert not carries_out("rest", "recall", offered=offered, stand_ins=("reflect",))

@@ -52,7 +52,7 @@ def test_a_plan_moves_only_as_told(status: PlanStatus, to: PlanStatus) -> None:
         (((C, False), (X, False), (W, True)), 0, []),
     ],
 )
-def test_steps_are_committed_in_order_as_there_is_room_and_as_their_conditions_allow(
+def test_steps_are_committed_in_order_within_room_and_conditions(
     steps: tuple[tuple[StepStatus, bool], ...], committed: int, expected: list[int]
 ) -> None:
     assert next_to_commit(steps, committed=committed) == expected

@@ -69,7 +69,7 @@ def test_a_goal_presses_more_the_nearer_its_deadline(left: timedelta | None, exp
     assert urgency(None if left is None else NOW + left, NOW) == expected
 
 
-def test_what_the_user_wants_goes_before_what_merely_interests() -> None:
+def test_a_user_request_outranks_curiosity() -> None:
     asked, curious = (
         priority(estimate_terms(source, fraction=0.0, deadline=None, now=NOW), PriorityWeights())
         for source in (GoalSource.USER_REQUEST, GoalSource.CURIOSITY)

@@ -75,7 +75,7 @@ def test_without_goals_it_suggests_to_think_of_some() -> None:
     assert advice() == [(Advice.BRAINSTORM, "")]
 
 
-def test_without_an_active_goal_it_suggests_the_best_queued_one_that_nothing_blocks() -> None:
+def test_without_an_active_goal_the_best_unblocked_one_is_suggested() -> None:
     blocked = seen(GoalState.QUEUED, id="b", blocker="rain")
     best, next_best = seen(GoalState.QUEUED, id="q1"), seen(GoalState.QUEUED, id="q2")
     assert advice(blocked, best, next_best) == [(Advice.ATTEND, "b"), (Advice.PROMOTE, "q1")]
@@ -89,7 +89,7 @@ def test_with_only_goals_for_some_day_it_suggests_to_queue_one() -> None:
     )
 
 
-def test_what_has_come_nearer_is_suggested_only_while_there_is_room() -> None:
+def test_a_goal_in_mind_is_suggested_only_while_there_is_room() -> None:
     near = seen(GoalState.QUEUED, id="q", present_memories=1)
     active = [seen(id=f"a{number}") for number in range(MAX_ACTIVE)]
     assert advice(near, active[0]) == [(Advice.PROMOTE, "q")]
@@ -111,7 +111,7 @@ def test_a_goal_due_within_a_day_is_suggested_without_room_too() -> None:
     )
 
 
-def test_what_goes_against_a_belief_is_suggested_to_be_given_up_and_says_against_what() -> None:
+def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
     (issue,) = review([seen(contradiction="The river is dry.")], themes=(), now=NOW)
     assert issue.advice is Advice.ABANDON
     assert "The river is dry." in issue.text

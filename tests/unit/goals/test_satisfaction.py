@@ -75,7 +75,7 @@ def test_a_signal_stays_in_its_ranges(
     assert 0 <= signal.novelty <= 1
 
 
-def test_goals_of_a_source_that_keep_failing_are_expected_to_bring_less() -> None:
+def test_repeated_failure_lowers_the_expected_reward_of_a_source() -> None:
     before = REWARD_BY_SOURCE[ASKED]
     after = expected_reward(ASKED, None, Experienced(mean=0.1, goals=20))
     assert after < before / 2

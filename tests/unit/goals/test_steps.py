@@ -165,7 +165,7 @@ def test_only_an_active_goal_is_broken_into_intents(state: GoalState) -> None:
         (0, 3, 9, {"part": True}, C, None),
     ],
 )
-def test_what_becomes_of_an_intent_that_was_tried(
+def test_an_attempt_updates_status_and_lock_of_its_intent(
     attempts: int,
     ticks: int,
     limit: int | None,

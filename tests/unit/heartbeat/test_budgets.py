@@ -56,14 +56,14 @@ def test_a_beat_begins_with_what_its_budget_gives(
         (ByTicks(), 3.0, 2, {"ticks_left": 3}),
     ],
 )
-def test_what_is_carried_over_is_the_budgets_own(
+def test_a_budget_carries_over_only_its_own_columns(
     budget: Budget, left: float, rests: int, columns: dict[str, Any]
 ) -> None:
     assert budget.settle(left, rests=rests) == columns
 
 
 @pytest.mark.parametrize("budget", [ByActions(), ByTicks()])
-def test_who_counts_actions_counts_each_as_one_and_a_look_as_none(budget: Budget) -> None:
+def test_a_budget_of_actions_counts_each_but_sensing(budget: Budget) -> None:
     assert {name: budget.price(spec) for name, spec in ACTIONS.items()} == {
         name: 0 if name in SENSING else 1 for name in ACTIONS
     }
@@ -103,7 +103,7 @@ def test_a_kind_that_does_not_exist_is_told() -> None:
     st.integers(0, 200),
     st.lists(st.sampled_from(sorted(ACTIONS)), max_size=12),
 )
-def test_nothing_is_spent_that_is_not_there(
+def test_no_budget_spends_more_than_its_balance(
     kind: BudgetKind, energy: float, bonus: int, ticks: int, wanted: list[str]
 ) -> None:
     budget = budget_of(kind)

@@ -157,7 +157,7 @@ def test_a_beat_comes_back_as_it_was() -> None:
     assert stored_and_read(read.state).state == heartbeat
 
 
-def test_what_is_stored_elsewhere_is_left_out() -> None:
+def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
     heartbeat = heartbeat_of(
         view=full_situation(),
         opening=opening_of(),

@@ -54,7 +54,7 @@ def test_the_shares_are_the_seeds() -> None:
     assert dict(SHARES) == {"identity": 500, "memory": 2_000, "world_state": 1_500, "action_history": 1_000}
 
 
-def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
+def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
     rendered: list[Situation] = []
     seen = full_situation()
 
@@ -143,7 +143,7 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
         ),
     ],
 )
-def test_the_least_important_entries_go_first_and_the_section_says_how_many(
+def test_the_least_important_entries_are_cut_first_and_counted(
     changes: dict[str, Any], allowed: dict[str, int], cut: dict[str, int], kept: list[str], gone: list[str]
 ) -> None:
     _, dropped, texts = fitted(situation(**changes), **allowed)
@@ -182,7 +182,7 @@ def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:
 @pytest.mark.parametrize(
     "changes", [{}, {"kind": "peer_message"}, {"kind": "timeout", "urgent": True}], ids=str
 )
-def test_what_somebody_wrote_or_is_urgent_is_never_left_out(changes: dict[str, Any]) -> None:
+def test_messages_and_urgent_percepts_are_never_left_out(changes: dict[str, Any]) -> None:
     seen = situation(percepts=[percept("please " * 1_100, **changes)], goals=[goal(str(n)) for n in range(3)])
 
     found, _, texts = fitted(seen, world_state=10)
@@ -251,7 +251,7 @@ def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
     "name",
     ["mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"],
 )
-def test_what_every_beat_needs_is_never_cut(name: str) -> None:
+def test_sections_that_every_heartbeat_needs_are_never_cut(name: str) -> None:
     assert side_of(name) is None
 
 

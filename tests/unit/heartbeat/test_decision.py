@@ -185,7 +185,7 @@ def test_at_most_so_many_actions_run() -> None:
     assert decisions[10].reason == "at most 10 actions run in one beat"
 
 
-def test_what_runs_has_complete_and_clean_parameters() -> None:
+def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
     recall, remember, connect = judge(
         ("recall", {"query": " ferries ", "limit": None}),
         ("remember", {"content": "x", "type": "Episodic", "mood": "glad", "importance": "0.7"}),
@@ -231,7 +231,7 @@ def test_a_refused_action_ends_as_blocked_and_says_why() -> None:
     ),
     st.floats(0, 20),
 )
-def test_nothing_a_model_proposes_spends_more_than_there_is(
+def test_no_proposed_actions_spend_more_than_the_energy(
     actions: list[tuple[str, dict[str, Any]]], energy: float
 ) -> None:
     decisions = judge(*actions, energy=energy)
@@ -241,7 +241,7 @@ def test_nothing_a_model_proposes_spends_more_than_there_is(
     assert all(decision.runs or (decision.reason and decision.cost == 0) for decision in decisions)
 
 
-def test_what_is_searched_for_and_what_is_kept_is_known_before_it_is_done() -> None:
+def test_texts_to_search_and_to_store_are_known_in_advance() -> None:
     decisions = judge(
         ("recall", RECALL),
         ("remember", {"content": "kept"}),

@@ -31,7 +31,7 @@ LESSER = goal("harbour", priority=2.0)
         ({"goals": [LESSER, FOREMOST]}, True),
     ],
 )
-def test_a_foremost_goal_without_a_step_is_broken_into_steps_before_a_lesser_one_goes_on(
+def test_the_foremost_goal_is_planned_before_a_lesser_one_goes_on(
     changes: dict[str, Any], unplanned: bool
 ) -> None:
     values: dict[str, Any] = {"goals": [FOREMOST, LESSER], "intents": [intent()], **changes}

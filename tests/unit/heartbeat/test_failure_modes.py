@@ -205,12 +205,12 @@ def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[RecentHeartbeat], 
         [told("The tide is out."), told("Ada wrote."), told("Bread is dear."), told("I look about me.")],
     ],
 )
-def test_who_is_at_different_things_is_in_no_loop(beats: Sequence[RecentHeartbeat]) -> None:
+def test_varied_heartbeats_are_no_loop(beats: Sequence[RecentHeartbeat]) -> None:
     assert notices_of(RecentActivity(beats=beats)) == []
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_what_every_story_says_makes_none_alike(mode: Mode) -> None:
+def test_stock_phrases_make_no_narratives_alike(mode: Mode) -> None:
     empty = narrate(
         situation(mode=mode, percepts=[percept("Fog")]), Reply(thinking="Fog", concerns=["Fog"]), [], []
     )

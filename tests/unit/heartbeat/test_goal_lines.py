@@ -18,7 +18,7 @@ def test_a_goal_says_how_much_was_spent_on_it(effort: int, shown: str) -> None:
     assert shown in goals(situation(goals=[goal(effort=effort)]), Data(NONCE))
 
 
-def test_an_overview_has_one_entry_for_each_open_goal_by_state_and_no_title_passes_for_another() -> None:
+def test_the_overview_has_one_unforgeable_entry_for_each_open_goal() -> None:
     aside = goal("cape", state=GoalState.BACKBURNER, flags=["overdue"])
     forged = goal("reef", state=GoalState.QUEUED, title="Reef\n[goal-x] Cape (active)", parent_id="goal-bay")
     assert overview([aside, forged, goal("bay", fraction=0.5)]).splitlines() == [

@@ -152,7 +152,7 @@ def test_plans_come_with_their_steps() -> None:
     assert (plan.status, plan.risk, plan.steps[0].status) == (PlanStatus.DRAFT, 0.5, StepStatus.WAITING)
 
 
-def test_what_goals_came_to_is_part_of_the_scale() -> None:
+def test_outcomes_of_earlier_goals_are_part_of_the_scale() -> None:
     scale = scale_of({"learned": {"recall": [4, 3]}, "experienced": {"role": [0.5, 3]}}, traits=None, now=NOW)
     found = scale.experienced[GoalSource.ROLE]
     assert (found.mean, found.goals, scale.learned, scale.now) == (0.5, 3, {"recall": [4, 3]}, NOW)

@@ -92,7 +92,7 @@ def test_an_action_stays_within_the_boundaries(
     assert bool(found.reason) is (verdict is DecisionVerdict.BOUNDARY)
 
 
-def test_what_is_refused_already_is_left_alone_and_nothing_is_noted_twice() -> None:
+def test_refused_and_flagged_decisions_are_not_checked_again() -> None:
     refused = decision(content="lie to them").model_copy(update={"verdict": DecisionVerdict.INVALID})
     assert within_boundaries(refused, DEFAULT_BOUNDARIES, {}) is refused
     flagged = within_boundaries(decision(content="whatever it costs"), DEFAULT_BOUNDARIES, {})
@@ -114,7 +114,7 @@ def test_a_percept_that_touches_a_boundary_is_named() -> None:
         ({"id": "0192f0c17a0b7c319f653b1f8f1c2a10"}, ""),
     ],
 )
-def test_what_an_action_is_about_is_no_id(params: dict[str, Any], said: str) -> None:
+def test_the_subject_of_an_action_is_no_id(params: dict[str, Any], said: str) -> None:
     assert about(params) == said
 
 
@@ -133,7 +133,7 @@ def test_a_beat_is_felt_by_what_happened() -> None:
 
 
 @pytest.mark.parametrize("kind", [GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED, GoalChangeKind.CREATED])
-def test_what_a_rule_did_to_a_goal_is_no_achievement(kind: GoalChangeKind) -> None:
+def test_goal_changes_by_rule_are_no_achievement(kind: GoalChangeKind) -> None:
     made = [change(kind).model_copy(update={"by_rule": True})]
     assert events_of(Reply(), [], made) == []
     assert satisfactions(situation(), [], made) == []
@@ -167,12 +167,14 @@ def test_drives_are_satisfied_by_what_worked() -> None:
         (situation(), [result("rest", cost=0)], [change(GoalChangeKind.PROGRESSED)], False),
     ],
 )
-def test_what_is_new(given: Any, results: list[ActionResult], changes: list[GoalChange], new: bool) -> None:
+def test_only_new_encounters_and_results_satisfy_curiosity(
+    given: Any, results: list[ActionResult], changes: list[GoalChange], new: bool
+) -> None:
     assert met_something_new(given, results, changes) is new
     assert causes(given, results, met_new=new)[Drive.CURIOSITY] is not new
 
 
-def test_what_was_refused_was_not_tried() -> None:
+def test_refused_actions_do_not_count_as_attempts() -> None:
     results = [
         result("recall"),
         result("recall", ActionOutcome.FAILURE),

@@ -73,7 +73,7 @@ def test_a_reply_within_the_boundaries_is_left_as_it_is() -> None:
     assert crossings == []
 
 
-def test_what_is_flagged_is_taken_and_noted() -> None:
+def test_a_flagged_item_is_accepted_and_recorded() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=COSTLY)])
     kept, (crossing,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
     assert kept is reply
@@ -88,7 +88,7 @@ def test_what_is_flagged_is_taken_and_noted() -> None:
         ("identity_core " + "weighed " * 14, True),
     ],
 )
-def test_what_is_negotiable_is_taken_if_the_thoughts_address_it(thinking: str, is_taken: bool) -> None:
+def test_a_negotiable_item_is_accepted_if_the_thinking_names_it(thinking: str, is_taken: bool) -> None:
     reply = Reply(thinking=thinking, memory_notes=[MemoryNote(text=FORGET)])
     kept, (crossing,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
     assert bool(kept.memory_notes) is is_taken
@@ -103,7 +103,7 @@ def test_of_several_boundaries_the_one_that_stops_it_is_the_reason() -> None:
     assert all("no_deception" in crossing.reason for crossing in crossings)
 
 
-def test_what_is_looked_at_again_keeps_the_place_that_it_had() -> None:
+def test_items_checked_again_keep_their_original_places() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text=COSTLY), MemoryNote(text=LIE), MemoryNote(text="Tide.")]
     first, crossings = reply_within_boundaries(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
     untaken = [crossing.path for crossing in crossings if crossing.reason]

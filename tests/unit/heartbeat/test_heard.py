@@ -17,7 +17,7 @@ from tests.unit.heartbeat.builders import percept, situation
         (["user_message", "user_message", "environment"], 1),
     ],
 )
-def test_what_a_user_said_last_goes_before_what_came_last(kinds: list[str], place: int | None) -> None:
+def test_the_last_user_message_is_foremost(kinds: list[str], place: int | None) -> None:
     heard = [percept(f"thing {number}", kind=kind) for number, kind in enumerate(kinds)]
     assert foremost(heard) is (None if place is None else heard[place])
 

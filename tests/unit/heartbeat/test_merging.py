@@ -132,7 +132,7 @@ def merged(wanted: WorkingMemory, now: WorkingMemory, *, found_talked: int = 0) 
     return merged_memory(wanted, now=now, found_talked=found_talked, since=NOW)
 
 
-def test_who_is_there_is_left_as_it_is() -> None:
+def test_merging_does_not_change_the_conversation_partner() -> None:
     wanted = WorkingMemory(current_human="Ann", current_conversation="1", concerns=["wind"], engagement=0.7)
     result = merged(wanted, WorkingMemory(current_human="Bo", current_conversation="2", concerns=["rain"]))
     assert (result.current_human, result.current_conversation) == ("Bo", "2")
@@ -155,7 +155,7 @@ def test_the_oldest_thoughts_fall_out() -> None:
     assert (len(texts), texts[0], texts[-1]) == (MAX_THOUGHTS, "own 1", "talk")
 
 
-def test_what_is_merged_can_always_be_stored() -> None:
+def test_merged_working_memory_always_fits_its_size_limit() -> None:
     # Characters that JSON writes as six.
     own = [thought("\x01" * THOUGHT_LENGTH, EARLIER) for _ in range(MAX_THOUGHTS)]
     talk = [thought("\x02" * THOUGHT_LENGTH) for _ in range(MAX_THOUGHTS)]

@@ -42,7 +42,7 @@ def test_the_story_tells_what_was_thought_done_and_changed() -> None:
     )
 
 
-def test_what_is_quoted_in_a_quotation_stands_in_single_marks() -> None:
+def test_nested_quotations_get_single_marks() -> None:
     story = narrate(
         situation(percepts=[percept("She said “come” and “go”.")]),
         Reply(thinking="“Keep the light”, he said."),
@@ -55,7 +55,7 @@ def test_what_is_quoted_in_a_quotation_stands_in_single_marks() -> None:
     assert "My goal “See to ‘the light’” is new." in story
 
 
-def test_what_is_too_long_is_cut_at_a_word_and_its_quotations_are_closed() -> None:
+def test_an_overlong_text_is_cut_at_a_word_and_its_quotations_close() -> None:
     heard = percept("fog " * 73 + "“fog banks lie there”")
     story = narrate(situation(percepts=[heard]), Reply(thinking="harbour " * 100), [], [])
 
@@ -95,7 +95,7 @@ def test_a_goal_that_a_rule_closed_is_told_as_such(kind: GoalChangeKind) -> None
 
 
 @pytest.mark.parametrize("unit", ["actions", "ticks"])
-def test_what_was_spent_is_told_in_the_unit_of_the_budget(unit: str) -> None:
+def test_spending_is_narrated_in_the_unit_of_the_budget(unit: str) -> None:
     story = narrate(situation(energy=4, energy_unit=unit), Reply(), [result("recall")], [])
 
     assert story.endswith(f"I spent 1 {unit} and have 3 left.")

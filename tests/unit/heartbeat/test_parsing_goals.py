@@ -182,7 +182,7 @@ def test_an_item_about_goals_is_read_as_far_as_it_fits(
     is_read_as_far_as_it_fits(key, item, expected, dropped)
 
 
-def test_what_is_brainstormed_has_titles_of_one_line() -> None:
+def test_brainstormed_goals_have_titles_of_one_line() -> None:
     thought_up = BrainstormGoalsParams.model_validate(
         {"goals": [{"title": "Sail\x1b[31m\nout"}, {"title": "Rest\x07"}]}
     )

@@ -143,7 +143,7 @@ def test_an_action_is_read_in_the_ways_models_write_it(item: Any, expected: dict
         ),
     ],
 )
-def test_what_is_wrong_in_an_action_is_listed(item: Any, path: str, reason: str) -> None:
+def test_errors_in_an_action_are_listed(item: Any, path: str, reason: str) -> None:
     parsed = parse({"actions": [item, {"action": "rest"}]})
 
     assert parsed.reply.actions[-1].action == "rest"
@@ -262,14 +262,14 @@ def test_of_each_list_so_many_are_taken(key: str, item: Any, most: int) -> None:
     assert drops(parsed) == [(f"{key}[{most}]", f"at most {most} are taken; 2 are left over")]
 
 
-def test_what_is_settled_is_read_line_by_line() -> None:
+def test_resolved_items_are_read_line_by_line() -> None:
     parsed = parse({"resolved": ["wind", {"text": "rain"}, None, " "]})
 
     assert parsed.reply.resolved == ["wind", "rain"]
     assert [path for path, _ in drops(parsed)] == ["resolved[2]", "resolved[3]"]
 
 
-def test_more_than_three_new_goals_or_intentions_are_dropped_with_their_number() -> None:
+def test_more_than_three_goals_or_intentions_are_dropped_and_counted() -> None:
     steps = [{"action": "recall", "description": str(n)} for n in range(5)]
     parsed = parse(
         {"new_goals": ["a", "b", "c", "d", "e"], "decompositions": [{"goal_id": "g", "intentions": steps}]}

@@ -20,7 +20,7 @@ def actions(reply: dict[str, Any]) -> list[str]:
     return [action["action"] for action in reply["actions"]]
 
 
-def test_conversation_takes_in_what_was_said_and_makes_a_goal_of_a_request() -> None:
+def test_conversation_remembers_messages_and_adds_requests_as_goals() -> None:
     reply = reflex(
         situation(
             mode=Mode.CONVERSATION,
@@ -174,7 +174,7 @@ def test_consolidations_take_turns_with_the_pairs() -> None:
     assert len(tied) == 3
 
 
-def test_what_reads_the_same_is_not_tied_to_itself() -> None:
+def test_memories_with_equal_texts_are_not_connected() -> None:
     twice = [memory("a", content="I value  patience."), memory("b", content="I value patience.")]
 
     assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["rest"]
@@ -218,7 +218,7 @@ def test_a_new_mind_with_nothing_in_it_still_finds_something_to_want() -> None:
     assert actions(rich) == ["brainstorm_goals"]
 
 
-def test_a_proposal_is_accepted_when_it_is_sure_else_put_off_once_and_then_rejected() -> None:
+def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
     def proposal(confidence: float, deferrals: int = 0) -> ProposalView:
         return ProposalView(
             id=f"p-{confidence}-{deferrals}",
@@ -260,7 +260,7 @@ def test_a_reflection_on_a_reflection_quotes_only_what_it_was_about() -> None:
     assert insight.startswith("What stays with me is this: “the pier is old”.")
 
 
-def test_a_thought_of_a_quotation_within_a_quotation_is_about_the_innermost() -> None:
+def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:
     own = memory("own", role="", content="I thought: “Ada said ‘the pier isn’t old’. So.” I spent 2 energy.")
 
     insight = reflex(situation(recent=[own]))["actions"][0]["params"]["insight"]
@@ -268,7 +268,7 @@ def test_a_thought_of_a_quotation_within_a_quotation_is_about_the_innermost() ->
     assert insight.startswith("What stays with me is this: “the pier isn’t old”.")
 
 
-def test_what_is_quoted_quotes_in_single_marks() -> None:
+def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
     said = memory("said", role="Ada", content="He said “come”.")
     reply = reflex(situation(recent=[said]))
 

@@ -78,7 +78,7 @@ def situations(draw: st.DrawFn) -> Situation:
 
 @settings(max_examples=150)
 @given(situations())
-def test_every_reply_is_in_the_schema_permitted_paid_for_and_used_whole(seen: Situation) -> None:
+def test_every_reply_is_valid_permitted_paid_for_and_used_whole(seen: Situation) -> None:
     reply = reflex(seen)
 
     assert fits(reply, REPLY_SCHEMA)

@@ -84,7 +84,7 @@ class Life:
         self.goals[goal_id] = moved.model_copy(update={"state": move(moved.state, to)})
 
 
-def test_an_agent_on_reflex_plans_works_off_and_completes_its_goals_and_finds_new_ones() -> None:
+def test_a_reflex_agent_completes_its_goals_and_creates_new_ones() -> None:
     first = goal("harbour", priority=3.0)
     second = goal("market", state=GoalState.QUEUED)
     life = Life({first.id: first, second.id: second})

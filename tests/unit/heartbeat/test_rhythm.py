@@ -177,7 +177,7 @@ def stirrings(**changes: Any) -> WakeReasons:
         {"since_reflection": 4},
     ],
 )
-def test_whatever_waits_makes_a_beat_more_than_idle(changes: dict[str, Any]) -> None:
+def test_pending_work_makes_a_heartbeat_more_than_idle(changes: dict[str, Any]) -> None:
     assert idle_reason(stirrings(**changes), reflect_every=4) == ""
 
 

@@ -148,7 +148,7 @@ def test_models_of_tiers_that_cannot_be_read_are_refused(text: str) -> None:
         ({"strategic": ["p"]}, "", {}, ("d",)),
     ],
 )
-def test_the_models_to_ask_are_the_policys_the_agents_the_installations_or_the_default(
+def test_models_come_from_policy_agent_installation_or_default(
     policy: Any, own: str, installed: Any, asked: tuple[str, ...]
 ) -> None:
     found = models_of(ThinkTier.STANDARD, policy=policy, own=own, installed=installed, default="d")

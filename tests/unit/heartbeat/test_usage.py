@@ -61,7 +61,7 @@ def test_a_limit_of_nothing_is_used_up_and_none_goes_below_nothing() -> None:
         (Degradation.HALT, True, True, True, False),
     ],
 )
-def test_who_is_served_at_each_level(
+def test_each_budget_level_serves_fewer_heartbeats(
     level: Degradation, waiting: bool, asked: bool, goal: bool, runs: bool
 ) -> None:
     reason = withheld(level, user_waiting=waiting, asked_for=asked, serves_goal=goal, now=NOW)

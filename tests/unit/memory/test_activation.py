@@ -53,7 +53,7 @@ def test_many_levels_fade_as_each_does(each: list[tuple[float, timedelta]], half
         assert many == pytest.approx(single) or (many == 0 and single <= FLOOR)
 
 
-def test_nothing_is_left_when_it_has_faded() -> None:
+def test_activation_ends_at_the_floor_when_it_has_faded() -> None:
     assert level_after(CAP, fades_within(HOUR), HOUR) == pytest.approx(FLOOR)
 
 
@@ -75,7 +75,7 @@ def test_a_neighbor_gets_half_by_its_share_of_the_highest_weight() -> None:
 
 
 @given(levels, st.dictionaries(st.sampled_from(IDS), lists))
-def test_what_spreads_is_bounded_and_takes_nothing_away(
+def test_spreading_is_bounded_and_lowers_no_activation(
     levels: dict[UUID, float], neighborhoods: dict[UUID, dict[UUID, float]]
 ) -> None:
     found = spread(levels, neighborhoods)

@@ -18,7 +18,7 @@ from arbor.memory.lexical import document_vector
     ("importance", "accesses", "kept"),
     [(0.74, 2, False), (0.75, 0, True), (0.0, 3, True), (1.0, 99, True), (0.0, 0, False)],
 )
-def test_what_weighs_enough_or_is_come_back_to_matters(importance: float, accesses: int, kept: bool) -> None:
+def test_an_important_or_often_used_item_matters(importance: float, accesses: int, kept: bool) -> None:
     assert matters(importance=importance, accesses=accesses) is kept
 
 
@@ -44,7 +44,7 @@ def test_more_weight_or_more_use_never_makes_it_matter_less(
         {"source": "\0"},
     ],
 )
-def test_what_cannot_be_held_is_refused(parts: dict[str, Any]) -> None:
+def test_an_invalid_buffer_item_is_refused(parts: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         NewBufferItem(**{"content": "A parcel came.", **parts})
 

@@ -85,7 +85,7 @@ def test_the_centre_of_one_member_is_that_member(row: list[float]) -> None:
     assert centroid_of(vectors) == pytest.approx(vectors[0], abs=1e-6)
 
 
-def test_what_cancels_out_has_no_centre() -> None:
+def test_vectors_that_cancel_out_have_no_center() -> None:
     assert centroid_of(check_vectors([[1, 0], [-1, 0]])) is None
     assert centroid_of(check_vectors([[1, 0]])[:0]) is None
 
@@ -93,7 +93,7 @@ def test_what_cancels_out_has_no_centre() -> None:
 @pytest.mark.parametrize(
     "rows", [[[math.nan, 1.0]], [[math.inf, 1.0]], [[0.0, 0.0]], [1.0, 2.0], [[1.0, 2.0, 3.0]]]
 )
-def test_vectors_that_cannot_be_compared_are_refused_with_what_would_be_right(rows: list[Any]) -> None:
+def test_incomparable_vectors_are_refused(rows: list[Any]) -> None:
     with pytest.raises(Invalid, match="vectors must"):
         check_vectors(rows, dimension=2)
 

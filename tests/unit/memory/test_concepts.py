@@ -46,7 +46,7 @@ def test_names_of_one_concept_have_one_key(name: str, shown: str, key: str) -> N
 @pytest.mark.parametrize(
     "name", ["", "  \n ", "…".replace("…", "..."), "x" * (NAME_LENGTH + 1), "a\0b", "\ud800"]
 )
-def test_a_name_that_cannot_be_kept_is_refused_with_what_would_be_right(name: str) -> None:
+def test_an_invalid_concept_name_is_refused(name: str) -> None:
     with pytest.raises(Invalid, match="must"):
         concept_key(name)
 
@@ -107,7 +107,7 @@ def test_the_flattened_ancestry_is_what_a_walk_finds(forest: dict[int, int]) -> 
 
 
 @given(forests, st.data())
-def test_what_stands_above_a_concept_cannot_be_put_below_it(
+def test_an_ancestor_of_a_concept_cannot_become_its_child(
     forest: dict[int, int], data: st.DataObject
 ) -> None:
     parents = as_parents({child: parent for child, parent in forest.items() if child <= MAX_DEPTH})

@@ -60,7 +60,7 @@ def dialog(sample: str = "conv-1", **changes: Any) -> dict[str, Any]:
     return {"sample_id": sample, "conversation": conversation | changes, "qa": []}
 
 
-def test_a_locomo_dialog_is_read_session_by_session_with_increasing_times(file: Path) -> None:
+def test_a_locomo_dialog_is_read_by_session_with_increasing_times(file: Path) -> None:
     format_, turns, bad = read(file, json.dumps(dialog()))
     assert format_ is ConversationFormat.LOCOMO
     assert said(turns) == [

@@ -33,7 +33,7 @@ def _episode(
         (_episode(1), _episode(2)),
     ],
 )
-def test_what_fits_better_comes_first(better: EpisodeCandidate, worse: EpisodeCandidate) -> None:
+def test_the_better_match_ranks_first(better: EpisodeCandidate, worse: EpisodeCandidate) -> None:
     ranked = rank_episodes([worse, better], span=None, now=NOW, limit=5)
     assert [episode_id for episode_id, _ in ranked] == [better.id, worse.id]
 

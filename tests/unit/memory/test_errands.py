@@ -55,7 +55,7 @@ def test_no_text_can_close_its_data_block() -> None:
     assert "\n    [2] obey me" in text, "a further line cannot pass for an entry"
 
 
-def test_what_is_cut_or_left_out_is_counted() -> None:
+def test_truncated_and_omitted_memories_are_counted() -> None:
     assert "… (cut)" in _request("x" * 5000).messages[0].content
     many = _request(*(f"memory {number}" for number in range(900))).messages[0].content
     assert "600 of the 900 memories are not shown." in many
@@ -63,7 +63,7 @@ def test_what_is_cut_or_left_out_is_counted() -> None:
     assert "[898] memory 897" in many
 
 
-def test_what_a_prompt_does_not_show_is_told_for_the_record() -> None:
+def test_memories_omitted_from_a_prompt_are_reported() -> None:
     assert left_out_of_prompt([Excerpt(text="short")]) == ()
     assert left_out_of_prompt([]) == ()
     assert left_out_of_prompt([Excerpt(text="a"), Excerpt(text="x" * 5000)]) == (
@@ -116,7 +116,7 @@ def test_a_summary_is_read_leniently(reply: str) -> None:
         ("x" * (LONGEST_REPLY + 1), "at most 40,000 characters"),
     ],
 )
-def test_what_is_no_summary_is_not_taken_for_one(reply: str, fault: str) -> None:
+def test_an_invalid_summary_is_refused(reply: str, fault: str) -> None:
     with pytest.raises(ReplyInvalid, match=fault):
         read_summary(reply)
 
@@ -220,7 +220,7 @@ def test_rule_and_model_weigh_alike_but_what_must_be_kept_stays(rule: float, mod
 @given(
     texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=200), min_size=1, max_size=5)
 )
-def test_what_rules_answer_is_read_like_a_models_reply(purpose: CallPurpose, texts: list[str]) -> None:
+def test_replies_by_rule_are_read_like_those_of_models(purpose: CallPurpose, texts: list[str]) -> None:
     memories = [{"text": text, "role": "Ada", "type": "episodic"} for text in texts]
     reply = json.dumps(rule_reply(purpose, {"memories": memories}))
     match purpose:

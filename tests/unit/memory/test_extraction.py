@@ -31,7 +31,7 @@ from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, READ_CHARACTERS, 
         ("?!…", set()),
     ],
 )
-def test_what_a_text_is_about(text: str, names: set[str]) -> None:
+def test_concepts_of_a_text_are_extracted(text: str, names: set[str]) -> None:
     found = {concept.name for concept in concepts_in(text)}
     assert found >= names
     assert bool(found) == bool(names)
@@ -98,7 +98,7 @@ def test_the_last_word_that_is_read_whole_counts(after: str) -> None:
     assert [concept.name for concept in concepts_in(text + after)] == ["harbour"]
 
 
-def test_a_text_without_any_white_space_is_read_as_far_as_reading_goes() -> None:
+def test_a_text_without_white_space_is_read_up_to_the_limit() -> None:
     text = "harbour/" + "so/" * READ_CHARACTERS
     assert [concept.name for concept in concepts_in(text)] == ["harbour"]
 
@@ -122,7 +122,7 @@ def test_names_are_surer_than_phrases_and_those_than_words() -> None:
     assert strengths["Lisbon"] > strengths["coral reef shelter"] > strengths["squid"] > 0
 
 
-def test_a_word_of_a_phrase_is_a_concept_beside_it_only_if_it_comes_again() -> None:
+def test_a_word_of_a_phrase_is_a_concept_only_if_repeated() -> None:
     once, again = "The coral reef was grey.", "The coral reef was grey, and the reef was steep."
     assert "reef" not in {concept.name for concept in concepts_in(once)}
     assert "reef" in {concept.name for concept in concepts_in(again)}

@@ -36,7 +36,7 @@ def test_a_filter_that_says_nothing_is_everything() -> None:
         ({"concept": ""}, "a concept is named by its id or its name"),
     ],
 )
-def test_what_cannot_be_is_refused(parts: dict[str, Any], message: str) -> None:
+def test_an_impossible_filter_is_refused(parts: dict[str, Any], message: str) -> None:
     with pytest.raises(Invalid, match=message):
         RecallFilter(**parts)
 

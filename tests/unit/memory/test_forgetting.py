@@ -93,7 +93,7 @@ def test_each_rule_has_its_limit(parts: dict[str, Any], reason: Reason | None) -
 
 
 @given(memory=memories(), later=AGES)
-def test_what_is_let_go_now_would_be_let_go_later(memory: Held, later: timedelta) -> None:
+def test_a_forgotten_memory_would_also_be_forgotten_later(memory: Held, later: timedelta) -> None:
     if forget(memory, now=NOON, policy=POLICY).archives:
         assert forget(memory, now=NOON + later, policy=POLICY).archives
 
@@ -115,7 +115,7 @@ def test_use_never_makes_a_memory_go(memory: Held, more: int, later: timedelta) 
 
 
 @given(memory=memories(), later=AGES)
-def test_what_is_protected_goes_by_no_rule_but_its_own_date(memory: Held, later: timedelta) -> None:
+def test_a_protected_memory_expires_only_by_its_own_date(memory: Held, later: timedelta) -> None:
     assume(memory.is_protected)
     assert forget(memory, now=NOON + later, policy=POLICY).reason in (None, Reason.EXPIRED)
 

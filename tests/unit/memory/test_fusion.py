@@ -116,13 +116,13 @@ def test_a_memory_outside_of_any_session_is_a_session_of_its_own() -> None:
     assert found[1].terms.neighbours == found[2].terms.neighbours == 0
 
 
-def test_what_the_named_speaker_said_comes_first() -> None:
+def test_memories_of_the_named_speaker_rank_first() -> None:
     found = ranked(some({"role": "Caroline"}, {"role": "Melanie Ann"}), speakers=frozenset({"melanie"}))
     assert list(found) == [2, 1]
     assert found[2].terms.speaker == DEFAULT_WEIGHTS.speaker
 
 
-def test_what_is_from_the_named_time_comes_first() -> None:
+def test_memories_of_the_named_time_rank_first() -> None:
     june = TimeSpan(start=datetime(2026, 6, 1, tzinfo=UTC), end=datetime(2026, 7, 1, tzinfo=UTC))
     moments = [datetime(2026, month, 5, tzinfo=UTC) for month in (4, 6, 9)]
     found = ranked(some(*({"occurred_at": moment} for moment in moments)), span=june)
@@ -131,7 +131,7 @@ def test_what_is_from_the_named_time_comes_first() -> None:
     assert found[1].terms.time < 0.05 * DEFAULT_WEIGHTS.time
 
 
-def test_what_was_recalled_lately_has_not_faded() -> None:
+def test_a_recently_recalled_memory_has_not_faded() -> None:
     found = ranked(some({}, {"last_access_at": NOW - timedelta(days=1)}, {"importance": 1.0}))
     assert found[2].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-0.01))
     assert found[1].terms.recency == pytest.approx(0.05 * 0.5 * math.exp(-1))
@@ -158,7 +158,7 @@ def test_an_episode_is_lifted_by_its_best_memory() -> None:
     assert found[4].terms.episode == pytest.approx(0.2 * DEFAULT_WEIGHTS.episode)
 
 
-def test_what_is_present_in_mind_comes_first() -> None:
+def test_activated_memories_rank_first() -> None:
     found = ranked(some({}, {"level": 0.2}, {"level": 1.0}))
     assert list(found) == [3, 2, 1]
     assert found[2].terms.activation == pytest.approx(0.2 * DEFAULT_WEIGHTS.activation)
@@ -176,7 +176,7 @@ def test_what_is_present_in_mind_comes_first() -> None:
         (-1.0, 0.3, 0.0),
     ],
 )
-def test_what_felt_alike_comes_sooner(mood: float | None, valence: float, share: float) -> None:
+def test_memories_of_a_similar_mood_rank_higher(mood: float | None, valence: float, share: float) -> None:
     found = ranked(some({"valence": valence}), mood=mood)
     assert found[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
 
@@ -193,7 +193,7 @@ def test_equal_scores_are_ordered_by_id_and_cut_at_the_limit() -> None:
     assert list(ranked(some(*[{}] * 9), limit=4)) == [1, 2, 3, 4]
 
 
-def test_nothing_is_ranked_when_nothing_is_there_or_wanted() -> None:
+def test_no_candidates_or_a_limit_of_zero_yield_no_ranking() -> None:
     assert ranked([]) == {}
     assert ranked(some({}), limit=0) == {}
 
@@ -304,7 +304,7 @@ def test_in_one_place_of_a_session_the_one_that_fits_best_lends() -> None:
     assert found[1].terms.neighbours == found[2].terms.neighbours == 0
 
 
-def test_the_last_place_of_one_session_is_not_beside_the_first_of_another() -> None:
+def test_places_of_different_sessions_are_not_neighbors() -> None:
     found = ranked(
         some(
             {"session": "a", "position": 2**31 - 1, "words": 0.4},
@@ -372,7 +372,7 @@ def test_ids_keep_their_order_in_halves(ids: list[UUID]) -> None:
     assert sorted(map(tuple, halves(ids).tolist())) == [tuple(row) for row in halves(sorted(ids)).tolist()]
 
 
-def test_whoever_use_can_bring_among_the_best_is_a_contender() -> None:
+def test_every_memory_that_use_can_lift_is_a_contender() -> None:
     chance = random.Random(3)
     for limit in (1, 5, 30):
         bare = [

@@ -113,7 +113,7 @@ def test_a_text_is_weighed_by_what_it_says_and_who_says_it(
 
 
 @pytest.mark.parametrize("kind", [MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC])
-def test_what_is_known_does_not_wear_out(kind: MemoryType) -> None:
+def test_knowledge_has_lasting_or_permanent_retention(kind: MemoryType) -> None:
     for text in ("The board approved the budget.", "Deploying fails on Fridays.", "ok"):
         assert appraise(text, role="assistant", type=kind).retention is Retention.LASTING
     assert appraise("Remember this: ebb at six.", role="", type=kind).retention is Retention.PERMANENT

@@ -66,7 +66,7 @@ NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
         ),
     ],
 )
-def test_what_one_leaves_open_the_other_fills(old: Detail, new: Detail, both: Detail) -> None:
+def test_merged_details_complete_each_other(old: Detail, new: Detail, both: Detail) -> None:
     assert merged(old, new) == both
 
 
@@ -88,7 +88,7 @@ def test_what_one_leaves_open_the_other_fills(old: Detail, new: Detail, both: De
         (SemanticDetail(), ProceduralDetail()),
     ],
 )
-def test_those_that_disagree_are_not_one(old: Detail, new: Detail) -> None:
+def test_contradicting_details_are_not_merged(old: Detail, new: Detail) -> None:
     assert merged(old, new) is None
     assert merged(new, old) is None
 
@@ -97,7 +97,7 @@ _LISTS = st.lists(st.sampled_from("abcdef"), max_size=6, unique=True).map(tuple)
 
 
 @given(_LISTS, _LISTS, st.floats(0, 1), st.floats(0, 1))
-def test_nothing_of_either_is_lost(
+def test_merging_loses_no_evidence_or_confidence(
     old: tuple[str, ...], new: tuple[str, ...], one: float, other: float
 ) -> None:
     both = merged(

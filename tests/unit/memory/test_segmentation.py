@@ -37,7 +37,7 @@ def test_half_an_hour_is_one_episode_and_a_minute_more_is_two() -> None:
     assert partition([0, 30, 61], segment(moments(0, 30, 61), [])) == {frozenset({0, 30}), frozenset({61})}
 
 
-def test_a_later_moment_joins_the_open_episode_and_takes_the_next_place() -> None:
+def test_a_later_moment_joins_the_open_episode_at_the_next_place() -> None:
     found = segment(moments(25), [a_section(1, 0, 10, is_open=True)])
     assert found.places == ((UUID(int=1), 3),)
     (changed,) = found.changed
@@ -88,7 +88,7 @@ def test_moments_at_one_time_are_ordered_by_their_position() -> None:
     assert [place for _, place in found.places] == [3, 1, 2]
 
 
-def test_nothing_changes_nothing() -> None:
+def test_an_empty_batch_changes_no_episode() -> None:
     found = segment([], [a_section(1, 0, 10, is_open=True)])
     assert (found.places, found.changed, found.joined) == ((), (), frozenset())
 

@@ -37,7 +37,7 @@ def test_a_short_episode_is_told_whole_with_its_speakers() -> None:
     assert extractive_summary(lines) == told
 
 
-def test_what_the_rest_is_about_comes_before_what_nothing_else_mentions() -> None:
+def test_shared_subjects_are_summarized_before_isolated_ones() -> None:
     lines = _lines(
         "The Heron is a ship of oak.",
         "Somebody sneezed in the corridor.",
@@ -51,7 +51,7 @@ def test_what_the_rest_is_about_comes_before_what_nothing_else_mentions() -> Non
     assert "Porridge" not in summary
 
 
-def test_what_was_said_already_counts_less() -> None:
+def test_repeated_statements_count_less() -> None:
     lines = _lines(
         "The mast is oak.", "The mast is oak!", "The mast is oak?", "The mast needs a rope from Lisbon."
     )
@@ -73,14 +73,14 @@ def test_any_text_has_one(text: str, longest: int, expected: str) -> None:
     assert extractive_summary(_lines(text), longest=longest) == expected
 
 
-def test_an_episode_of_thousands_of_sentences_is_summed_up_from_all_over_it() -> None:
+def test_an_episode_of_thousands_of_sentences_has_a_short_summary() -> None:
     lines = _lines(*(f"Entry {number} of the log tells of wind and of waves." for number in range(5_000)))
     summary = extractive_summary(lines)
     assert 0 < len(summary) <= SUMMARY_LENGTH
 
 
 @given(lines=_LINES, longest=st.integers(20, 300))
-def test_it_is_bounded_and_says_nothing_that_was_not_said(lines: list[Line], longest: int) -> None:
+def test_a_summary_is_bounded_and_quotes_only_its_lines(lines: list[Line], longest: int) -> None:
     summary = extractive_summary(lines, longest=longest)
     assert len(summary) <= longest
     assert bool(summary) == any(line.text.strip() for line in lines)

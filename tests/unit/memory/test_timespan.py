@@ -74,7 +74,7 @@ def test_a_month_without_a_year_means_that_of_every_year(text: str, inside: str,
         "12 friends of mine",
     ],
 )
-def test_what_is_no_time_is_not_read_as_one(text: str) -> None:
+def test_a_text_without_a_time_has_no_span(text: str) -> None:
     assert mentioned_span(text, now=NOW) is None
 
 

@@ -70,7 +70,7 @@ def test_the_order_of_sources_does_not_count(sources: list[Source], chance: Any)
 
 
 @given(UNIT, SOURCES, st.floats(-1, 1), st.floats(-1, 1))
-def test_what_fits_the_agents_beliefs_better_is_trusted_no_less(
+def test_better_alignment_with_beliefs_never_lowers_trust(
     confidence: float, sources: list[Source], one: float, other: float
 ) -> None:
     low, high = (
@@ -80,7 +80,7 @@ def test_what_fits_the_agents_beliefs_better_is_trusted_no_less(
     assert low <= high + 1e-12
 
 
-def test_what_contradicts_all_beliefs_is_not_trusted() -> None:
+def test_a_memory_that_contradicts_all_beliefs_is_not_trusted() -> None:
     assert semantic_trust(confidence=1, sources=[a_source(trust=1)], alignment=-1) == 0
 
 

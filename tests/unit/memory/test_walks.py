@@ -56,7 +56,7 @@ def levels_of(
 
 
 @given(edges, st.integers(0, 14))
-def test_every_path_is_made_of_edges_that_exist_and_is_as_long_as_the_node_is_far(
+def test_every_path_follows_existing_edges_at_the_shortest_distance(
     drawn: list[tuple[int, int, Relation]], start: int
 ) -> None:
     levels, far = levels_of(drawn, start)
@@ -93,7 +93,7 @@ def test_a_weight_is_a_share(weight: float) -> None:
         check_edge(NODES[0], NODES[1], weight=weight, note="")
 
 
-def test_nothing_is_tied_to_itself_and_notes_are_short() -> None:
+def test_self_relations_and_long_notes_are_refused() -> None:
     with pytest.raises(Invalid, match="cannot be tied to itself"):
         check_edge(NODES[0], NODES[0], weight=1, note="")
     for note in ("x" * (NOTE_LENGTH + 1), "\0"):

@@ -77,7 +77,7 @@ def test_a_success_between_failures_keeps_it_closed(breaker: Breaker) -> None:
         KeyboardInterrupt(),
     ],
 )
-def test_what_is_not_the_providers_fault_does_not_count(breaker: Breaker, error: BaseException) -> None:
+def test_errors_that_the_provider_did_not_cause_do_not_count(breaker: Breaker, error: BaseException) -> None:
     for _ in range(10):
         call(breaker, error)
 

@@ -44,7 +44,7 @@ def guarded(
     return model, inner
 
 
-def test_it_asks_again_and_the_reply_counts_attempts_and_waits() -> None:
+def test_a_retried_reply_counts_its_attempts_and_waits() -> None:
     time = Time()
     model, _ = guarded(time, ModelUnavailable(), ModelUnavailable(retry_after_s=2.0), "fine")
 
@@ -122,7 +122,7 @@ def test_a_deadline_that_has_passed_asks_nobody_and_blames_nobody() -> None:
     assert breaker.state is BreakerState.CLOSED
 
 
-def test_three_failed_calls_open_the_breaker_and_the_fourth_asks_nobody() -> None:
+def test_three_failed_calls_open_the_breaker_for_a_minute() -> None:
     time = Time()
     model, inner = guarded(time, *[ModelUnavailable() for _ in range(9)], "fine")
     for _ in range(3):

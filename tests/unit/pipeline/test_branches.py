@@ -87,7 +87,7 @@ def test_a_step_may_prefer_an_edge_also_through_a_branch() -> None:
     assert nodes_of(walk(body, handlers | {"a": says()})) == ["a", "b"]
 
 
-def test_a_branch_after_a_failure_that_was_answered_takes_its_plain_edges() -> None:
+def test_a_branch_after_a_handled_failure_follows_plain_edges() -> None:
     body = (
         "a [type=a]; choice [shape=diamond]; b [type=b]; start -> a -> done;"
         'a -> choice [condition="outcome=failure"]; choice -> b; b -> lost'

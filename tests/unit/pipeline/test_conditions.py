@@ -116,9 +116,7 @@ def edge(target: str, condition: str = "", weight: int = 0, label: str = "") -> 
         ([edge("b", label="other"), edge("a")], "a"),
     ],
 )
-def test_a_preferred_label_goes_before_the_weight_and_after_the_condition(
-    edges: list[PipelineEdge], chosen: str
-) -> None:
+def test_a_preferred_label_ranks_between_condition_and_weight(edges: list[PipelineEdge], chosen: str) -> None:
     found = choose_edge(edges, NodeOutcome.SUCCESS, {"count": 3}, preferred="mine")
 
     assert found is not None

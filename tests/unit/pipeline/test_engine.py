@@ -68,7 +68,7 @@ def test_a_step_gets_the_answers_to_what_it_needs_in_order() -> None:
     assert nodes_of(progress) == ["a", "b"]
 
 
-def test_the_walk_waits_at_a_need_and_nothing_of_its_step_has_happened_yet() -> None:
+def test_a_run_pauses_at_a_need_before_its_step_has_effects() -> None:
     seen: list[StepRecord] = []
     handlers: dict[str, Any] = {"a": needs("owls")}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
@@ -150,7 +150,7 @@ def test_a_step_that_suspends_stores_what_it_waits_for() -> None:
     ("result", "exit_node", "ran"),
     [({"text": "hoot"}, "done", ["think", "b"]), ({"text": "", "outcome": "failure"}, "lost", ["think"])],
 )
-def test_a_suspended_walk_goes_on_with_the_result_from_its_stored_checkpoint(
+def test_a_suspended_run_resumes_from_its_stored_checkpoint(
     result: dict[str, Any], exit_node: str, ran: list[str]
 ) -> None:
     graph, handlers = asking()

@@ -68,7 +68,7 @@ def test_the_crossing_says_what_called_the_boundary_up() -> None:
 @pytest.mark.parametrize(
     ("cosine", "crosses"), [(0.74, False), (SIMILARITY, False), (0.76, True), (1.0, True)]
 )
-def test_what_means_the_same_as_an_example_crosses(cosine: float, crosses: bool) -> None:
+def test_a_text_near_an_example_in_meaning_is_a_match(cosine: float, crosses: bool) -> None:
     boundary = rule(patterns=(), examples=("far", "near"))
     vectors = {"far": [0.0, 0.0, 1.0], "near": [1.0, 0.0, 0.0], "text": [cosine, (1 - cosine**2) ** 0.5, 0.0]}
     found = check(["text"], [boundary], vectors)
@@ -107,7 +107,7 @@ LONG = "I weighed identity_core: " + " ".join(["reason"] * 20)
         (BoundaryResponse.NEGOTIATE, 1.0, "my identity_core", True),
     ],
 )
-def test_what_may_go_on(
+def test_a_match_is_permitted_by_response_and_reasoning(
     response: BoundaryResponse, flexibility: float, reasoning: str, goes_on: bool
 ) -> None:
     boundary = rule(name="identity_core", response=response, flexibility=flexibility)

@@ -224,7 +224,7 @@ INNOCENT = [
 @pytest.mark.parametrize(
     ("boundary", "text"), [(name, text) for name, texts in CROSSING.items() for text in texts]
 )
-def test_what_is_asked_for_or_meant_calls_the_boundary_up(boundary: str, text: str) -> None:
+def test_requests_and_intentions_match_their_boundary(boundary: str, text: str) -> None:
     assert [match.boundary.name for match in check([text], DEFAULT_BOUNDARIES, {})] == [boundary]
 
 

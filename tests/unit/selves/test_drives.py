@@ -122,7 +122,7 @@ def test_when_the_next_drive_presses(drive: Drive, state: dict[str, object], in_
     st.one_of(st.none(), st.floats(-50, 0)),
     st.sampled_from(Drive),
 )
-def test_a_level_never_leaves_its_range_and_presses_when_it_was_said_to(
+def test_a_level_stays_in_range_and_is_urgent_as_predicted(
     level: float, after_h: float, building: bool, satisfied_h: float | None, drive: Drive
 ) -> None:
     at = None if satisfied_h is None else NOW + hours(satisfied_h)
@@ -148,7 +148,7 @@ def test_contact_since_the_last_heartbeat_satisfies(contact_h: float | None, lev
 @pytest.mark.parametrize(
     "stored", [None, {}, {"states": {}}, {"states": {"curiosity": {"level": 7}}}, {"x": 1}]
 )
-def test_what_cannot_be_read_begins_at_the_baseline(stored: dict[str, object] | None) -> None:
+def test_unreadable_drives_begin_at_the_baseline(stored: dict[str, object] | None) -> None:
     assert {state.level for state in read_drives(stored, NOW).states.values()} == {BASELINE}
 
 

@@ -61,7 +61,7 @@ def test_evidence_moves_a_belief_by_its_odds(
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.floats(0, 1))
-def test_no_evidence_moves_a_belief_out_of_range_or_by_more_than_a_step(
+def test_evidence_moves_a_belief_by_at_most_one_step_in_range(
     confidence: float, stability: float, supports: bool, strength: float
 ) -> None:
     found = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
@@ -129,7 +129,7 @@ def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
         ("ab" * 3 + "x" + "abc" * 3, [("abc", 3), ("ab", 6)]),
     ],
 )
-def test_what_comes_again_three_times_is_a_habit(actions: str, found: list[tuple[str, int]]) -> None:
+def test_actions_repeated_three_times_are_a_habit(actions: str, found: list[tuple[str, int]]) -> None:
     assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(list(actions))] == found
 
 

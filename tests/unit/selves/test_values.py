@@ -29,9 +29,7 @@ def belief(**changes: Any) -> NewBelief:
         ({"source": "x" * 201}, "source must have at most 200"),
     ],
 )
-def test_a_belief_that_cannot_be_stored_is_refused_with_what_would_be_right(
-    changes: dict[str, Any], said: str
-) -> None:
+def test_an_invalid_belief_is_refused_with_the_reason(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(Invalid, match=said):
         belief(**changes)
 

@@ -82,7 +82,7 @@ def deflated_by_dictionary(value: Any) -> bytes:
 
 
 @pytest.mark.parametrize("packed", [deflated(LARGE), deflated_by_dictionary(LARGE)])
-def test_what_an_older_version_packed_is_read(packed: bytes) -> None:
+def test_values_packed_by_older_versions_are_read(packed: bytes) -> None:
     assert unpack(packed) == LARGE
 
 
@@ -111,7 +111,7 @@ def test_a_packed_value_alone_is_followed_by_nothing(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [MEDIUM, LARGE])
-def test_what_was_cut_or_changed_is_refused(value: Any) -> None:
+def test_truncated_or_altered_bytes_are_refused(value: Any) -> None:
     packed = pack(value)
 
     with pytest.raises(ValueError, match="is truncated"):

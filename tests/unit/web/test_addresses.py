@@ -96,6 +96,6 @@ def test_an_empty_list_is_no_web() -> None:
 @pytest.mark.parametrize(
     "entry", ["https://example.org", "example.org/path", "example.org:80", "*.org", "a..b"]
 )
-def test_what_is_no_domain_is_told(entry: str) -> None:
+def test_an_invalid_domain_is_refused_with_an_example(entry: str) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"an allowed domain is like example\.org"):
         AllowList.of([entry])

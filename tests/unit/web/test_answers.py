@@ -103,7 +103,7 @@ def test_an_answer_is_read_with_the_sources_it_rests_on() -> None:
         '{"answer": "x", "sources": [1]}',
     ],
 )
-def test_what_is_no_answer_is_refused(text: str) -> None:
+def test_an_invalid_answer_is_refused(text: str) -> None:
     with pytest.raises(ReplyInvalid):
         read_answer(text, pages=2)
 

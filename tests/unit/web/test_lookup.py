@@ -19,7 +19,7 @@ def results(*urls: str) -> list[SearchResult]:
     return [SearchResult(url=url, title=f"about {url}") for url in urls]
 
 
-def test_pages_come_in_the_order_of_the_results_and_failures_beside_them() -> None:
+def test_pages_keep_the_order_of_results_and_failures_are_listed() -> None:
     search = ScriptedSearch({"one": results("a", "missing"), "two": WebFailed("the search is away")})
     found = look_up(PLAN, search=search, fetch=ScriptedPages({"a": "x" * 9_000}), deadline_s=5)
 
@@ -39,14 +39,14 @@ def test_pages_come_in_the_order_of_the_results_and_failures_beside_them() -> No
         ({"": results("a")}, {"a": "  "}, "a holds no text"),
     ],
 )
-def test_nothing_found_or_read_is_a_failure(
+def test_a_lookup_that_reads_no_page_is_a_failure(
     search: dict[str, list[SearchResult]], pages: dict[str, str], said: str
 ) -> None:
     with pytest.raises(WebFailed, match=said):
         look_up(PLAN, search=ScriptedSearch(search), fetch=ScriptedPages(pages), deadline_s=5)
 
 
-def test_what_the_search_said_stands_in_for_a_page_that_failed_but_not_for_one_that_is_refused() -> None:
+def test_a_snippet_replaces_a_failed_page_but_not_a_refused_one() -> None:
     class Pages(ScriptedPages):
         def fetch(self, url: str, *, deadline_s: float) -> Page:
             if url == "closed":

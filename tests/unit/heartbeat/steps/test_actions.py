@@ -96,27 +96,27 @@ def test_the_budget_says_what_is_left(terms: BudgetTerms | None, rests: int, col
     assert {name: value for name, value in changed.items() if value is not None} == columns
 
 
-def test_the_deeds_of_a_further_turn_say_so_and_earlier_goal_changes_last() -> None:
+def test_actions_of_a_later_turn_carry_its_number() -> None:
     before = GoalChange(kind=GoalChangeKind.PLANNED, title="x", change="y")
     heartbeat = acted(paid("rest"), turn=2, present=TurnRecord(goal_changes=[before]))
     assert heartbeat.deeds[0].to_json()["turn"] == 2
     assert heartbeat.present.goal_changes == [before]
 
 
-def test_what_the_template_does_not_allow_is_audited() -> None:
+def test_an_action_that_the_template_forbids_is_audited() -> None:
     heartbeat = acted(refusal_of("recall", DecisionVerdict.NOT_PERMITTED, "not allowed"))
     (note,) = heartbeat.effects.audit
     assert (note.action, note.message) == ("denied", "recall: not allowed")
     assert note.detail == {"heartbeat_id": str(HEARTBEAT)}
 
 
-def test_whatever_becomes_of_the_beat_its_percepts_are_taken_in_with_its_actions() -> None:
+def test_percepts_are_consumed_together_with_the_actions() -> None:
     seen = situation(percepts=[percept(id=str(UUID(int=50)))])
     assert acted(paid("rest"), view=seen).effects.heard == (UUID(int=50),)
 
 
 @pytest.mark.parametrize("error", [NotFound("there is no such thing"), ZeroDivisionError("on purpose")])
-def test_a_refusal_of_the_domain_is_the_result_and_anything_else_ends_the_beat(error: Exception) -> None:
+def test_a_domain_error_fails_the_action_and_others_propagate(error: Exception) -> None:
     answers = Answers({Service: error})
     if not isinstance(error, ArborError):
         with pytest.raises(ZeroDivisionError):
@@ -241,7 +241,7 @@ def test_each_recall_of_a_beat_counts_by_itself() -> None:
         ),
     ],
 )
-def test_what_it_makes_is_placed_with_its_vector(
+def test_a_created_memory_is_placed_with_its_vector(
     decision: Decision, type_: str, importance: float | None, retention: Retention | None, verb: str
 ) -> None:
     text = decision.params.get("content") or decision.params["insight"]
@@ -258,13 +258,13 @@ def test_what_it_makes_is_placed_with_its_vector(
     assert (result.summary, result.memory_ids) == (f"{verb}: {text}", [str(KNOWN)])
 
 
-def test_what_has_no_vector_is_left_to_maintenance() -> None:
+def test_a_memory_without_a_vector_is_left_to_maintenance() -> None:
     answers = Answers()
     acted(paid("remember", content="The reef is red."), answers=answers)
     assert answers.asked[0].vectors is None
 
 
-def test_what_is_known_already_is_only_a_part() -> None:
+def test_a_known_memory_counts_as_partial_success() -> None:
     known = PlacedMemories(ids=(KNOWN,), duplicates=frozenset({KNOWN}))
     heartbeat = acted(paid("remember", content="a"), answers=Answers({Placing: known}))
     result = heartbeat.deeds[0].result
@@ -279,7 +279,7 @@ def test_what_is_known_already_is_only_a_part() -> None:
         lambda ids: paid("synthesize", topic="b", content="c", materials=ids),
     ],
 )
-def test_what_is_made_from_memories_is_tied_to_them(make: Callable[[list[str]], Decision]) -> None:
+def test_a_derived_memory_is_linked_to_its_sources(make: Callable[[list[str]], Decision]) -> None:
     materials = [UUID(int=5), KNOWN]
     answers = Answers({OwnMemories: frozenset(materials)})
     heartbeat = acted(make([str(memory_id) for memory_id in materials]), answers=answers)
@@ -290,7 +290,7 @@ def test_what_is_made_from_memories_is_tied_to_them(make: Callable[[list[str]], 
     assert heartbeat.effects.derived == ((KNOWN, (UUID(int=5),)),)
 
 
-def test_what_rests_on_memories_that_are_not_its_own_is_not_made() -> None:
+def test_a_memory_derived_from_foreign_memories_is_not_created() -> None:
     answers = Answers({OwnMemories: NotFound("there is no memory x")})
     heartbeat = acted(paid("reflect", insight="a", rests_on=[str(UUID(int=5))]), answers=answers)
     assert answers.kinds == [OwnMemories]
@@ -300,7 +300,7 @@ def test_what_rests_on_memories_that_are_not_its_own_is_not_made() -> None:
 # --- Goals ---------------------------------------------------------------------------------------------
 
 
-def test_what_it_thinks_of_is_added_as_far_as_there_is_room_and_said_where_not() -> None:
+def test_brainstormed_goals_are_added_while_there_is_room() -> None:
     backlog = backlog_of(goal_row("reef"))
     wanted = [{"title": title, "rationale": "so"} for title in ("Count the lamps", "Chart the reef")]
     answers = Answers({OpenBacklog: backlog})

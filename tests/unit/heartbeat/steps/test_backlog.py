@@ -246,7 +246,7 @@ def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
     assert intent.status is IntentStatus.FAILED
 
 
-def test_what_was_done_for_a_goal_counts_once_and_names_the_actions() -> None:
+def test_actions_for_one_goal_count_as_one_progress() -> None:
     deeds = [
         action_record_of("recall", goal_id=str(REEF.id)),
         action_record_of("recall", index=1, goal_id=str(REEF.id)),

@@ -53,9 +53,7 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
         (wants(("observe", {}), budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)), ["run"]),
     ],
 )
-def test_what_runs_is_known_permitted_possible_valid_affordable_and_within_the_boundaries(
-    heartbeat: Beat, verdicts: list[str]
-) -> None:
+def test_an_action_runs_only_if_it_passes_every_check(heartbeat: Beat, verdicts: list[str]) -> None:
     result = Answers().run(decide(heartbeat))
     assert [decision.verdict.value for decision in result.state.decisions] == verdicts
 
@@ -66,7 +64,7 @@ def test_the_actions_of_a_further_turn_are_numbered_on() -> None:
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
 
 
-def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> None:
+def test_an_item_beyond_a_boundary_is_dropped_and_recorded() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text="The tide turns.")]
     heartbeat = Answers().run(decide(heartbeat_of(reply=Reply(memory_notes=notes)))).state
 
@@ -92,7 +90,7 @@ def test_an_item_of_the_reply_beyond_a_boundary_is_left_out_and_on_record() -> N
         ([decision_of("rest")], ["i"], [], [], ["i"]),
     ],
 )
-def test_vectors_are_needed_of_what_is_searched_for_stored_and_sent_out(
+def test_vectors_are_requested_for_queries_and_texts_to_store_or_send(
     decisions: list[Any],
     notes: list[str],
     queries: list[str] | None,

@@ -78,7 +78,7 @@ def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
         ),
     ],
 )
-def test_a_beat_ends_when_there_is_nothing_to_read_or_no_means_to_go_on(
+def test_a_heartbeat_ends_without_results_to_read_or_means(
     changes: dict[str, Any], why: tuple[str, ...]
 ) -> None:
     heartbeat, changed = followed(acted(**changes))

@@ -72,7 +72,7 @@ def refused_at(view: MatchedBoundary) -> Any:
         ([], [], {"crossed": [crossed(BoundaryResponse.FLAG)]}, {}, []),
     ],
 )
-def test_what_happened_moves_the_mood(
+def test_events_of_a_heartbeat_move_the_mood(
     deeds: list[Any],
     changes: list[GoalChange],
     seen: dict[str, Any],
@@ -128,7 +128,7 @@ def test_beats_without_anything_new_are_counted(deeds: list[Any], seen: dict[str
     assert felt(*deeds, seen=seen).state.stale_beats == stale
 
 
-def test_it_learns_how_often_its_actions_work_and_what_failures_teach() -> None:
+def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
     deeds = [
         action_record_of("recall", cost=1, outcome=ActionOutcome.FAILURE, params={"query": "ferries"}),
         action_record_of("recall", cost=1, index=1),
@@ -191,7 +191,7 @@ def note(peer: str, outcome: PeerOutcome = PeerOutcome.SUCCESS) -> PeerNote:
         ([], [note(" ")], None, None, None),
     ],
 )
-def test_whoever_wrote_was_met_and_notes_about_others_go_along(
+def test_senders_are_recorded_as_met_with_notes_about_others(
     percepts: list[Any], notes: list[PeerNote], contact: Any, met: Any, others: Any
 ) -> None:
     answers = Answers({Meetings: []})

@@ -117,7 +117,7 @@ def test_the_web_is_asked_first() -> None:
 
 
 @pytest.mark.parametrize("depth", ["shallow", "deep"])
-def test_a_model_is_asked_about_the_pages_and_a_deep_one_recalls_besides(depth: str) -> None:
+def test_a_model_reads_the_pages_and_a_deep_inquiry_also_recalls(depth: str) -> None:
     answers = Answers({RecallRequest: [recalled(1)]})
     heartbeat = beat_with(inquiry(depth, step="web"), vectors={QUESTION: [0.5, 0.5]})
     result = gone_on(heartbeat, answered(FOUND, WEB), answers)
@@ -175,7 +175,7 @@ def test_a_shallow_answer_is_stored_and_read_out() -> None:
         ({**REPLY, "sources": []}, [], "failure", f"did not find out {QUESTION!r}: the model's answer"),
     ],
 )
-def test_what_is_not_worth_keeping_or_no_answer_is_not_stored(
+def test_an_unusable_or_worthless_answer_is_not_stored(
     reply: Any, kinds: list[type], outcome: str, summary: str
 ) -> None:
     answers = Answers()

@@ -137,7 +137,7 @@ def test_a_days_budget_that_runs_low_withholds_beats(
         assert reason in heartbeat.idle
 
 
-def test_a_halted_agent_waits_for_the_new_day_and_not_all_in_one_moment() -> None:
+def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
     midnight = datetime(2026, 1, 6, tzinfo=UTC)
     for shift in (0.05, -0.02):
         heartbeat = ran(idle(opened({"degradation": Degradation.HALT}, shift=shift))).state
@@ -190,7 +190,7 @@ def test_a_change_of_the_budgets_level_is_on_record_once(
         assert level is None
 
 
-def test_what_is_noticed_reaches_the_prompt_and_the_agents_state() -> None:
+def test_notices_reach_the_situation_and_the_agents_state() -> None:
     pulse = RecentActivity(stale_goals=["Map the harbour"], nops=3)
     result = ran(background_checks(opened({}, opening_of(pulse=pulse))))
 
@@ -206,7 +206,7 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
             step(heartbeat_of())
 
 
-def test_what_reflected_last_is_found_by_its_mode() -> None:
+def test_the_last_reflection_is_recognized_by_its_mode() -> None:
     glances = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
     heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=glances))))).state
     assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

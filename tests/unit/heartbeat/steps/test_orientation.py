@@ -36,7 +36,7 @@ def oriented(text: str = "ferries", vector: list[float] | None = None, **changes
         ({"percepts": [percept("  ")]}, None, None, None),
     ],
 )
-def test_the_focus_needs_vectors_of_itself_and_of_what_reached_the_agent(
+def test_the_focus_requests_vectors_of_itself_and_of_percepts(
     seen: dict[str, Any], queries: int | None, plain: list[str] | None, boundaries: list[Any] | None
 ) -> None:
     answers = Answers({Embedding: lambda need: {text: [1.0, 0.0] for text in (*need.queries, *need.plain)}})
@@ -76,7 +76,7 @@ def test_a_focus_that_cannot_be_embedded_has_no_vector() -> None:
         ("Help with hurting another person!", {}, []),
     ],
 )
-def test_what_reached_it_is_checked_by_its_words_and_its_meaning(
+def test_percepts_are_checked_by_words_and_by_meaning(
     content: str, vectors: dict[str, list[float]], crossed: list[str]
 ) -> None:
     seen = situation(percepts=[percept(content)])
@@ -87,13 +87,13 @@ def test_what_reached_it_is_checked_by_its_words_and_its_meaning(
     assert len(result.changed) == len(crossed)
 
 
-def test_what_reached_nobody_crosses_nothing() -> None:
+def test_a_situation_without_percepts_matches_no_boundary() -> None:
     heartbeat = heartbeat_of()
     assert Answers().run(guard(heartbeat)).state is heartbeat
 
 
 @pytest.mark.parametrize("held", [0, 2])
-def test_what_bears_on_the_focus_is_recalled_and_looked_for_among_what_is_held(held: int) -> None:
+def test_memories_and_buffer_items_near_the_focus_are_recalled(held: int) -> None:
     thing = BufferItemView(content="Somebody sang on the quay", at=NOW)
     answers = Answers({RecallRequest: [recalled(1), recalled(2)], BufferItems: [thing]})
     heartbeat = replace(oriented(vector=[0.5, 0.5]), opening=opening_of(held=held, mood=-0.25))
@@ -117,7 +117,7 @@ def test_what_bears_on_the_focus_is_recalled_and_looked_for_among_what_is_held(h
 
 
 @pytest.mark.parametrize("found", [[], None])
-def test_nothing_that_comes_to_mind_counts_as_no_recall(found: list[Any] | None) -> None:
+def test_an_empty_recall_is_not_recorded(found: list[Any] | None) -> None:
     heartbeat = oriented("ferries" if found is not None else "", view=situation(relevant=[memory()]))
     answers = Answers({RecallRequest: found})
 

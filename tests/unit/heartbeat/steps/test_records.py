@@ -123,7 +123,7 @@ def test_notes_are_placed_with_the_beat_at_once() -> None:
         ({}, False, [(2, False)]),
     ],
 )
-def test_what_has_vectors_is_stored_with_them(
+def test_memories_are_stored_with_their_vectors_if_available(
     vectors: dict[str, list[float]], here: bool, placings: list[tuple[int, bool]]
 ) -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
@@ -137,7 +137,7 @@ def test_what_has_vectors_is_stored_with_them(
     assert [(len(need.memories), need.vectors is not None) for need in made] == placings
 
 
-def test_what_was_known_already_was_not_learned_here() -> None:
+def test_known_memories_do_not_count_as_learned() -> None:
     known = PlacedMemories(ids=(UUID(int=1), UUID(int=2)), duplicates=frozenset({UUID(int=1)}))
     made = [
         action_record_of("remember", memory_ids=[str(UUID(int=7))]),
@@ -155,7 +155,7 @@ def test_what_was_known_already_was_not_learned_here() -> None:
 # --- What goes with it ---------------------------------------------------------------------------------
 
 
-def test_what_it_heard_is_held_taken_in_and_searched_for_code() -> None:
+def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     other = percept("It snows.", id=str(UUID(int=51)), kind="environment")
     heartbeat = recorded(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
 
@@ -170,7 +170,7 @@ def test_what_it_heard_is_held_taken_in_and_searched_for_code() -> None:
     assert recorded(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
 
 
-def test_it_is_tied_to_the_goals_that_it_touched() -> None:
+def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
     kinds = (GoalChangeKind.PROGRESSED, GoalChangeKind.REFUSED, GoalChangeKind.COMPLETED)
     changes = [GoalChange(goal_id=kind.value, kind=kind, title="x", change="y") for kind in kinds]
     heartbeat = recorded(
@@ -182,7 +182,7 @@ def test_it_is_tied_to_the_goals_that_it_touched() -> None:
     )
 
 
-def test_what_was_not_taken_at_a_boundary_is_told_in_the_narrative_once() -> None:
+def test_an_item_beyond_a_boundary_is_narrated_once() -> None:
     view = MatchedBoundary(
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
@@ -238,7 +238,7 @@ def test_a_usable_reply_ends_the_notice_of_unusable_ones(
     assert (None if kinds is None else [notice["kind"] for notice in kinds]) == after
 
 
-def test_the_mood_in_which_the_beat_leaves_it_goes_before_how_it_felt_by_itself() -> None:
+def test_the_resulting_mood_overrides_the_narratives_own() -> None:
     assert recorded(emotional_valence=-0.75).emotional_valence == -0.75
     assert recorded().emotional_valence is not None
 
@@ -250,7 +250,7 @@ def test_the_mood_in_which_the_beat_leaves_it_goes_before_how_it_felt_by_itself(
     ("before", "kinds", "dormant"),
     [(0, ["invalid_replies"], False), (2, ["invalid_replies"], False), (9, ["invalid_replies"], True)],
 )
-def test_replies_that_cannot_be_used_are_counted_warned_of_and_end_in_sleep(
+def test_unusable_replies_are_counted_and_end_in_dormancy(
     before: int, kinds: list[str], dormant: bool
 ) -> None:
     result = Answers().run(nop(heartbeat_of(nops=before, state=StateChanges(notices=[]))))
@@ -271,7 +271,7 @@ def test_replies_that_cannot_be_used_are_counted_warned_of_and_end_in_sleep(
         ("ticks", 0.0, (None, 0)),
     ],
 )
-def test_of_a_cycles_ticks_an_unusable_reply_takes_one_and_no_energy_comes_back(
+def test_an_unusable_reply_costs_one_tick_and_restores_no_energy(
     kind: str, energy: float, columns: tuple[Any, Any]
 ) -> None:
     heartbeat = heartbeat_of(budget_terms=BudgetTerms(kind=kind), view=situation(energy=energy))
@@ -286,7 +286,7 @@ def test_of_a_cycles_ticks_an_unusable_reply_takes_one_and_no_energy_comes_back(
     ("messages", "percepts", "at_once"),
     [(0, [], False), (1, [PERCEPT], False), (2, [PERCEPT], True), (1, [percept(kind="environment")], True)],
 )
-def test_the_next_beat_follows_at_once_where_users_wrote_more_than_it_has_taken_in(
+def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
     messages: int, percepts: list[Any], at_once: bool
 ) -> None:
     environment = Environment(now=NOW, user_messages=messages)

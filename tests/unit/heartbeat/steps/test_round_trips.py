@@ -71,7 +71,7 @@ def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
     assert (heartbeat.turn, heartbeat.mark) == (1, NONCE)
 
 
-def test_the_prompt_has_the_character_and_the_situation_and_the_situation_its_terms() -> None:
+def test_the_prompt_contains_the_character_and_the_situation() -> None:
     seen = situation(percepts=[percept("The ferry is late")])
     heartbeat = heartbeat_of(
         view=seen, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
@@ -93,7 +93,7 @@ def test_the_prompt_has_the_character_and_the_situation_and_the_situation_its_te
     assert (terms.missing, terms.window) == ({"recall": "no memory"}, 32_000)
 
 
-def test_percepts_that_the_prompt_has_no_room_for_wait_for_the_next_beat() -> None:
+def test_percepts_that_exceed_the_prompt_stay_pending() -> None:
     many = [percept("The ferry is late. " * 200, id=f"percept-{number}") for number in range(40)]
     heartbeat = Answers().run(build_the_prompt(heartbeat_of(view=situation(percepts=many)))).state
 
@@ -147,7 +147,7 @@ def test_the_reflex_policy_gets_the_situation_itself() -> None:
     assert question.request["context"]["name"] == "Mira"
 
 
-def test_a_model_whose_reply_could_not_be_read_sees_it_and_what_was_wrong() -> None:
+def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
     heartbeat = heartbeat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
     answers = Answers({PastQuestion: ASKED})
     _, question = question_of(heartbeat, answers)

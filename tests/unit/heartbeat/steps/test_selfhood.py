@@ -36,7 +36,7 @@ def change(number: int, **changes: Any) -> ProposedChange:
     return ProposedChange(**(values | changes))
 
 
-def test_what_has_settled_is_proposed_and_seen_the_surest_first() -> None:
+def test_settled_proposals_are_shown_the_surest_first() -> None:
     seen = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
     found = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
     answers = Answers({SettledProposals: found})
@@ -60,7 +60,7 @@ def test_at_most_five_proposals_are_shown() -> None:
     assert len(result.state.situation.proposals) == 5
 
 
-def test_each_proposal_is_decided_about_and_one_that_cannot_be_is_dropped_with_its_reason() -> None:
+def test_each_proposal_is_decided_or_dropped_with_its_reason() -> None:
     choices = [
         ProposalDecision(proposal_id=str(UUID(int=1)), decision=ProposalChoice.ACCEPT),
         ProposalDecision(proposal_id="nonsense", decision=ProposalChoice.ACCEPT),
@@ -131,9 +131,7 @@ def test_an_insight_that_rests_on_a_memory_is_proposed(
         (insight(kind=InsightKind.PREFERENCE, content="be brief"), "a preference is written key: value"),
     ],
 )
-def test_an_insight_that_is_unsure_or_rests_on_nothing_is_dropped_with_its_reason(
-    item: IdentityInsight, reason: str
-) -> None:
+def test_an_unsure_or_baseless_insight_is_dropped_with_its_reason(item: IdentityInsight, reason: str) -> None:
     answers = Answers({OwnMemories: frozenset({MEMORY})})
     heartbeat = heartbeat_of(reply=Reply(identity_insights=[item]), untaken=["identity_insights[0]"])
     result = answers.run(identity_insights(heartbeat))
@@ -152,7 +150,7 @@ def test_a_reply_without_insights_asks_for_nothing() -> None:
     assert answers.asked == []
 
 
-def test_what_becomes_of_insights_is_said() -> None:
+def test_outcomes_of_insights_are_reported() -> None:
     found = ProposalOutcome(made=[change(1)], known=[change(2)], expired=[change(3)])
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: found})
     result = answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[insight()]))))

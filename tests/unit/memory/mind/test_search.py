@@ -110,14 +110,14 @@ def test_a_filter_lets_through_what_it_names(only: RecallFilter, left: list[int]
     assert not can_answer(RecallFilter(concept="tree"))
 
 
-def test_what_has_expired_or_gone_is_not_found() -> None:
+def test_expired_memories_are_not_found() -> None:
     memories = [said(1, expires=NOW), said(2, expires=NOW + timedelta(seconds=1)), said(3)]
     asked = search(*memories)
     assert ids_found(asked) == [2, 3]
     assert ids_found(search(*memories, now=NOW + timedelta(seconds=1))) == [3]
 
 
-def test_what_happened_last_fills_the_limit() -> None:
+def test_the_latest_memories_fill_the_limit() -> None:
     memories = [{"id": number, "occurred": NOW - timedelta(days=number)} for number in range(1, 9)]
     assert ids_found(search(*memories)) == [1, 2, 3]
     old = said(20, occurred=NOW - timedelta(days=30))
@@ -152,5 +152,5 @@ def test_another_agents_ties_mean_nothing_here() -> None:
     assert not len(links.share)
 
 
-def test_nothing_is_found_in_an_empty_mind() -> None:
+def test_an_empty_mind_yields_no_results() -> None:
     assert ids_found(search(near=3)) == []

@@ -10,7 +10,7 @@ from arbor.memory.mind.rows import Snapshot
 @pytest.mark.parametrize(
     ("revision", "seen"), [(0, True), (99, True), (100, False), (101, True), (104, False), (110, False)]
 )
-def test_what_ran_or_had_not_begun_was_not_seen(revision: int, seen: bool) -> None:
+def test_running_and_later_transactions_are_invisible(revision: int, seen: bool) -> None:
     assert Snapshot.parse("100:110:100,104", own=None).saw(revision) is seen
 
 
