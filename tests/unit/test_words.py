@@ -6,8 +6,11 @@ import pytest
 
 from tests.words import (
     GLOSSARY,
+    LONGEST_TEST_NAME,
+    TESTS,
     Banned,
     check,
+    check_test_names,
     compare,
     count,
     read_banned,
@@ -75,6 +78,31 @@ def test_a_class_name_is_unique() -> None:
     ]
 
 
+def test_a_long_test_name_is_refused() -> None:
+    longest = "a" * LONGEST_TEST_NAME
+    source = f"def test_{longest}(): ...\nclass TestIt:\n    async def test_{longest}b(self): ...\ndef {longest}bc(): ...\n"
+    (finding,) = check_test_names({"tests/test_a.py": source})
+    assert (finding.line, finding.subject) == (3, "long test name")
+    assert "at most 60 characters after test_, got 61" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("name", "refused"),
+    [
+        ("test_what_is_empty_is_refused", True),
+        ("test_it_ends", True),
+        ("test_the_one_that_fits_is_chosen", True),
+        ("test_those", True),
+        ("test_items_are_read", False),
+        ("test_the_ones_digit_is_read", False),
+        ("what_a_helper_returns", False),
+    ],
+)
+def test_a_test_name_opens_with_a_subject(name: str, refused: bool) -> None:
+    findings = check({}, BANNED, tests={"tests/test_a.py": f"def {name}() -> None: ...\n"})
+    assert [finding.subject for finding in findings] == ["test name opens with a clause"] * refused
+
+
 def test_exceptions_neither_grow_nor_outlive_their_reason() -> None:
     findings = check({"a.py": '"""A."""\nfor each in x: ...\nfor each in y: ...\n'}, BANNED)
     assert list(compare(findings, {"a.py": {"each": 2}})) == []
@@ -102,4 +130,5 @@ def test_this_house_keeps_to_its_words() -> None:
     exceptions = read_exceptions()
     assert exceptions is not None
     banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))
-    assert list(compare(check(read_sources(), banned), exceptions)) == []
+    findings = check(read_sources(), banned, tests=read_sources([TESTS]))
+    assert list(compare(findings, exceptions)) == []
