@@ -90,9 +90,9 @@ class Browser:
 
     def text(self, selector: str = "body") -> str:
         """Return the visible text of the first element that matches; fails when there is none."""
-        found = self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
-        assert found is not None, f"nothing on {self.address} matches {selector}"
-        return str(found)
+        value = self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? null")
+        assert value is not None, f"nothing on {self.address} matches {selector}"
+        return str(value)
 
     def count(self, selector: str) -> int:
         """Count the elements that match."""

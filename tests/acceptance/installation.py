@@ -68,9 +68,9 @@ class Installation:
 
     @property
     def ready_in_s(self) -> float:
-        found = re.search(r"ready in ([\d.]+) s", self.output)
-        assert found, self.output
-        return float(found[1])
+        match = re.search(r"ready in ([\d.]+) s", self.output)
+        assert match, self.output
+        return float(match[1])
 
     def arbor(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command on this installation."""

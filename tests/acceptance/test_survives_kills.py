@@ -45,10 +45,10 @@ BATCHED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done' AND e
 @pytest.fixture(scope="module")
 def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
     """Return a running fleet with one agent for each point of death."""
-    with django_db_blocker.unblock(), RealFleet() as made:
-        made.populate(ALL_POINTS)
-        made.start()
-        yield made
+    with django_db_blocker.unblock(), RealFleet() as new:
+        new.populate(ALL_POINTS)
+        new.start()
+        yield new
 
 
 def test_a_worker_killed_at_any_step_costs_only_a_lease(fleet: RealFleet) -> None:

@@ -17,11 +17,11 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 @pytest.fixture(scope="module")
 def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
     """Return a running fleet whose workers do not die of themselves."""
-    with django_db_blocker.unblock(), RealFleet() as made:
-        made.populate(ALL_POINTS)
-        made.doom({})
-        made.start()
-        yield made
+    with django_db_blocker.unblock(), RealFleet() as new:
+        new.populate(ALL_POINTS)
+        new.doom({})
+        new.start()
+        yield new
 
 
 def test_a_broker_that_loses_all_messages_under_way_loses_no_beat(fleet: RealFleet) -> None:

@@ -36,10 +36,10 @@ def taken() -> Iterator[int]:
 
 
 @pytest.fixture(scope="module")
-def installation(taken: int) -> Iterator[Installation]:
+def installation(port: int) -> Iterator[Installation]:
     with tempfile.TemporaryDirectory(prefix="arbor-up-") as folder:
         wanted = {
-            "ARBOR_WEB_PORT": str(taken),
+            "ARBOR_WEB_PORT": str(port),
             "ARBOR_FLOWER_PORT": "15555",
             "ARBOR_POSTGRES_PORT": "15442",
             "ARBOR_VALKEY_PORT": "16389",
@@ -65,10 +65,10 @@ def get(url: str, *, user: str = "", password: str = "") -> int:
         return error.code
 
 
-def test_the_first_start_leads_to_a_heartbeat(installation: Installation, taken: int) -> None:
+def test_the_first_start_leads_to_a_heartbeat(installation: Installation, port: int) -> None:
     started = time.monotonic()
     installation.start()
-    assert f"port {taken} is taken" in installation.output
+    assert f"port {port} is taken" in installation.output
     assert "reflex policy" in installation.output
     installation.wait_for_heartbeats(1, within_s=FIRST_HEARTBEAT_WITHIN_S - (time.monotonic() - started))
     assert time.monotonic() - started < FIRST_HEARTBEAT_WITHIN_S
@@ -125,8 +125,8 @@ def test_a_chat_message_on_the_page_is_answered_at_once(installation: Installati
         client.get("admin/login/")
         client.post("admin/login/", data=form | {"csrfmiddlewaretoken": client.cookies["csrftoken"]})
         page = f"admin/agents/agent/{agent['id']}/chat/"
-        said = {"text": "Who are you?", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
-        assert client.post(page, data=said).status_code == 200
+        message = {"text": "Who are you?", "csrfmiddlewaretoken": client.cookies["csrftoken"]}
+        assert client.post(page, data=message).status_code == 200
         installation.wait_for(lambda: "answer by rule" in client.get(page).text, within_s=ANSWERED_WITHIN_S)
 
 

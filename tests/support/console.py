@@ -38,12 +38,12 @@ class World:
     @property
     def pages(self) -> list[str]:
         """Every address of the console that shows something of the tenant."""
-        found = [reverse("admin:index")]
+        urls = [reverse("admin:index")]
         for model in admin.site._registry:
             if model._meta.label not in PLATFORM:
                 name = f"{model._meta.app_label}_{model._meta.model_name}"
-                found.append(reverse(f"admin:{name}_changelist"))
-        return found + [page_of(row) for row in self.rows] + [self.chat]
+                urls.append(reverse(f"admin:{name}_changelist"))
+        return urls + [page_of(row) for row in self.rows] + [self.chat]
 
     @property
     def agents_page(self) -> str:

@@ -85,7 +85,7 @@ def crawl_as_owner() -> OwnerCrawl:
     add_member(tenant=tenant, user=user, role=Role.OWNER)
     client = sign_in(user)
     with pytest.MonkeyPatch.context() as patch:
-        asked = refuse_broker(patch)
+        queues = refuse_broker(patch)
         before = snapshot()
         few = crawl(client, world.pages)
         after = snapshot()
@@ -98,24 +98,24 @@ def crawl_as_owner() -> OwnerCrawl:
         before=before,
         after=after,
         recalled=recalled,
-        broker_connections=len(asked),
+        broker_connections=len(queues),
     )
 
 
 def refuse_broker(patch: pytest.MonkeyPatch) -> list[str]:
     """Refuse connections to the broker; return the list of those that were asked for."""
-    asked: list[str] = []
+    queues: list[str] = []
 
     def refusing(name: str) -> Callable[..., None]:
         def refuse(*_arguments: Any, **_options: Any) -> None:
-            asked.append(name)
+            queues.append(name)
             raise AssertionError("a page opened a connection to the broker")
 
         return refuse
 
     for name in ("_ensure_connection", "connect"):
         patch.setattr(kombu.Connection, name, refusing(name))
-    return asked
+    return queues
 
 
 def snapshot() -> Snapshot:
@@ -125,13 +125,13 @@ def snapshot() -> Snapshot:
             "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
         )
         names = [name for (name,) in cursor.fetchall() if name != "django_session"]
-        found = {}
+        counts = {}
         for name in names:
             cursor.execute(
                 f"SELECT md5(coalesce(string_agg(t::text, '|' ORDER BY t::text), '')) FROM {name} t"
             )
-            found[name] = cursor.fetchone()[0]
-        return found
+            counts[name] = cursor.fetchone()[0]
+        return counts
 
 
 def crowd(world: World) -> None:

@@ -90,23 +90,23 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             sequence=1,
         )
         goal = GoalFactory(agent=agent, title=f"Map {text}", description=text, blocked_by=text)
-        beat = HeartbeatFactory(
+        heartbeat = HeartbeatFactory(
             agent=agent, memory=memory, narrative=text, reasoning=text, reason=text, situation={"name": text}
         )
-        actions = [{**action, "reasoning": text, "goal_id": str(goal.id)} for action in beat.actions]
-        type(beat).objects.filter(id=beat.id).update(
+        actions = [{**action, "reasoning": text, "goal_id": str(goal.id)} for action in heartbeat.actions]
+        type(heartbeat).objects.filter(id=heartbeat.id).update(
             actions=actions,
             goal_changes=[{"goal_id": str(goal.id), "kind": "progressed", "change": text}],
             dropped=[{"path": text, "value": text, "reason": text}],
         )
         call = ExternalCallFactory(
-            heartbeat=beat,
+            heartbeat=heartbeat,
             reply=f'{{"thinking": "{text.replace(chr(34), "")}"}}',
             error=text,
             sections=[{"name": text, "text": text, "tokens": 9}],
             request={"system": text, "messages": [{"role": "user", "content": text}]},
         )
-        world = World(tenant=tenant, agent=agent, beat=beat)
+        world = World(tenant=tenant, agent=agent, beat=heartbeat)
         world.rows += [
             agent,
             AgentStateFactory(
@@ -130,9 +130,9 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             BeliefFactory(agent=agent, statement=text, source=text),
             IdentityAspectFactory(agent=agent, content=text, source=text),
             goal,
-            ProgressNoteFactory(goal=goal, text=text, heartbeat_id=beat.id),
+            ProgressNoteFactory(goal=goal, text=text, heartbeat_id=heartbeat.id),
             IntentFactory(agent=agent, goal=goal, description=text),
-            beat,
+            heartbeat,
             call,
             LedgerEntryFactory(call=call),
             LedgerEntryFactory(call=ErrandFactory(agent=agent, error=text, reply=text)),
@@ -241,18 +241,18 @@ def _remembered(memory: Memory, text: str) -> list[Model]:
     """Make what maintenance would make of a memory; return what has a page."""
     agent = memory.agent
     near = MemoryFactory(agent=agent, content=f"Near it is {text}.", episode=memory.episode, sequence=2)
-    theme = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])
+    cluster = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])
     other = ClusterFactory(agent=agent, name=f"Other {text}")
     broad = ConceptFactory(agent=agent, name=f"Nature {text}"[:100])
     concept = ConceptFactory(
         agent=agent, name=f"Idea {text}"[:100], description=text, parent=broad, ancestors=[str(broad.id)]
     )
-    ClusterMemberFactory(cluster=theme, memory=memory)
-    ClusterRelationFactory(source=theme, target=other, relation=text[:24])
+    ClusterMemberFactory(cluster=cluster, memory=memory)
+    ClusterRelationFactory(source=cluster, target=other, relation=text[:24])
     MemoryConceptFactory(concept=concept, memory=memory)
     return [
         near,
-        theme,
+        cluster,
         other,
         broad,
         concept,

@@ -26,8 +26,8 @@ def use_database(owner_url: str) -> None:
         url = owner_url
         if alias != OWNER:
             url = with_user(owner_url, settings["USER"], settings["PASSWORD"])
-        found = env.db_url_config(url)
-        settings.update({key: found[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")})
+        database = env.db_url_config(url)
+        settings.update({key: database[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")})
 
 
 class Emptier:

@@ -105,7 +105,7 @@ def strings(tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_statement_names_a_table_of_a_higher_app() -> None:
-    assert [found for found in tables_above() if found not in EXCEPTIONS] == []
+    assert [reference for reference in tables_above() if reference not in EXCEPTIONS] == []
 
 
 def test_each_exception_is_needed() -> None:

@@ -109,8 +109,8 @@ def test_exceptions_neither_grow_nor_outlive_their_reason() -> None:
     assert len(list(compare(findings, {"a.py": {"each": 1}}))) == 2
     (surplus,) = compare(findings, {"a.py": {"each": 3}})
     assert surplus.startswith("a.py: each: 3 exceptions, 2 needed")
-    (gone,) = compare(findings, {"a.py": {"each": 2}, "b.py": {"each": 1}})
-    assert gone.startswith("b.py")
+    (outdated,) = compare(findings, {"a.py": {"each": 2}, "b.py": {"each": 1}})
+    assert outdated.startswith("b.py")
 
 
 def test_shrinking_removes_exceptions_and_adds_none() -> None:

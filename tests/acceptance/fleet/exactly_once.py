@@ -65,12 +65,12 @@ TRACES = "SELECT trace FROM heartbeats_heartbeat"
 def assert_exactly_once(fleet: RealFleet) -> None:
     """Check the rows: every due heartbeat once, with each of its effects once."""
     unreadable = {agent.name for agent in fleet.agents if agent.model == UNREADABLE}
-    for name, beats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
+    for name, heartbeats, nops, state, attempts, done, failed, other, slots, last in fleet.rows(AGENTS):
         due = fleet.due[name]
         if name in unreadable:
-            assert (name, beats, nops, done, failed) == (name, 0, due, 0, due)
+            assert (name, heartbeats, nops, done, failed) == (name, 0, due, 0, due)
         else:
-            assert (name, beats, nops, done, failed, last) == (name, due, 0, due, 0, due)
+            assert (name, heartbeats, nops, done, failed, last) == (name, due, 0, due, 0, due)
         assert (name, state, attempts, other, slots) == (name, "idle", 0, 0, due)
     assert fleet.rows(ENERGY) == []
     assert fleet.rows(NARRATIVES) == []

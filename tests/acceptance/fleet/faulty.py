@@ -79,28 +79,28 @@ class MortalNode:
         self._node = node
         self._reaper = reaper
 
-    def __call__(self, beat: Beat) -> Any:
+    def __call__(self, heartbeat: Beat) -> Any:
         """Run the node between its two points; one that needs something ends when it has got it."""
-        self._reaper.pass_by(f"{self._name} begins", beat.agent_id)
-        work = self._node(beat)
+        self._reaper.pass_by(f"{self._name} begins", heartbeat.agent_id)
+        work = self._node(heartbeat)
         if not isinstance(work, NodeResult):
-            return self._through(work, beat)
-        self._reaper.pass_by(f"{self._name} ends", beat.agent_id)
+            return self._through(work, heartbeat)
+        self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
         return work
 
-    def _through(self, work: Steps[Beat], beat: Beat) -> Steps[Beat]:
+    def _through(self, work: Steps[Beat], heartbeat: Beat) -> Steps[Beat]:
         result = yield from work
-        self._reaper.pass_by(f"{self._name} ends", beat.agent_id)
+        self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
         return result
 
 
 class MortalWaitingNode(MortalNode):
     """One that waits for a model."""
 
-    def resume(self, beat: Beat, result: Any) -> Any:
+    def resume(self, heartbeat: Beat, result: Any) -> Any:
         """Resume the node, unless the worker dies here."""
-        self._reaper.pass_by(f"{self._name} goes on", beat.agent_id)
-        return self._node.resume(beat, result)
+        self._reaper.pass_by(f"{self._name} goes on", heartbeat.agent_id)
+        return self._node.resume(heartbeat, result)
 
 
 def arm(**_: Any) -> None:
@@ -176,10 +176,10 @@ def _arm_publishing(reaper: Reaper) -> None:
         reaper.together = len(agents)
         for agent in agents:
             reaper.pass_by(f"{role} is about to tell", agent)
-        told = send(messages)
+        result = send(messages)
         for agent in agents:
             reaper.pass_by(f"{role} has told", agent)
-        return told
+        return result
 
     queues._send = mortal_send
 

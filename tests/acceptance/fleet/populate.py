@@ -38,7 +38,7 @@ def main() -> None:
     tenants = {
         slug: create_tenant(slug=slug, name=slug.title()) for slug in {wish["tenant"] for wish in wanted}
     }
-    made = []
+    agents = []
     for number, wish in enumerate(wanted):
         with tenant_transaction(tenants[wish["tenant"]].id):
             agent = create_agent(
@@ -51,8 +51,8 @@ def main() -> None:
             start_agent(agent_id=agent.id, actor="test")
             # The first beat may fall due at any moment of the interval; here it comes when a test says so.
             HeartbeatSchedule.objects.filter(agent_id=agent.id).update(next_due_at=Now() + INTERVAL)
-        made.append({"name": agent.name, "agent_id": str(agent.id)})
-    json.dump(made, sys.stdout)
+        agents.append({"name": agent.name, "agent_id": str(agent.id)})
+    json.dump(agents, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ class RealFleet:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        made = json.loads(done.stdout)
+        agents = json.loads(done.stdout)
         self.agents = [
             Agent(
                 id=agent["agent_id"],
@@ -108,7 +108,7 @@ class RealFleet:
                 tenant=wish["tenant"],
                 model=wish["model"],
             )
-            for agent, wish, (point, _) in zip(made, wanted, points, strict=True)
+            for agent, wish, (point, _) in zip(agents, wanted, points, strict=True)
         ]
         self._write_plan()
 

@@ -24,5 +24,5 @@ from arbor.adapters.exchange import HttpReply
     ],
 )
 def test_a_response_body_is_parsed_as_json(content: bytes, read: Any) -> None:
-    found = HttpReply(status=200, headers=httpx.Headers(), content=content).json()
-    assert (found, type(found)) == (read, type(read))
+    value = HttpReply(status=200, headers=httpx.Headers(), content=content).json()
+    assert (value, type(value)) == (read, type(read))

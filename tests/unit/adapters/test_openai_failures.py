@@ -133,8 +133,8 @@ def test_each_network_failure_becomes_one_of_ours(raised: Exception, kind: type[
 
 @pytest.mark.parametrize("status", [400, 401, 429, 500])
 def test_no_key_is_in_an_error_and_its_length_is_bounded(status: int) -> None:
-    said = f"Incorrect API key provided: {KEY}. Or sk-other*****9876, Bearer abc.def.ghi\n" + "blah " * 500
-    failure = fails_with(error(status, said))
+    text = f"Incorrect API key provided: {KEY}. Or sk-other*****9876, Bearer abc.def.ghi\n" + "blah " * 500
+    failure = fails_with(error(status, text))
 
     for secret in (KEY, "sk-other", "abc.def"):
         assert secret not in str(failure)

@@ -49,8 +49,8 @@ class Server(ThreadingHTTPServer):
 
         def answer(handler: _Handler) -> None:
             handler.send_response(status)
-            told = {"Content_Length": str(len(body)), "Content_Type": "text/html", **headers}
-            for name, value in told.items():
+            given_headers = {"Content_Length": str(len(body)), "Content_Type": "text/html", **headers}
+            for name, value in given_headers.items():
                 handler.send_header(name.replace("_", "-"), value)
             handler.end_headers()
             handler.wfile.write(body)
@@ -74,23 +74,23 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[Server]:
     """Return a server on this machine."""
-    made = Server()
-    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    running = Server()
+    thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
-    yield made
-    made.shutdown()
-    made.server_close()
+    yield running
+    running.shutdown()
+    running.server_close()
     thread.join()
 
 
 def fetch(*allowed: str, page_bytes: int = 100_000, permits: Callable[[str], bool] | None = None) -> WebFetch:
     """Return a fetch that may read these domains, at the one address that counts as public."""
-    made = WebFetch(
+    client = WebFetch(
         allow=AllowList.of(allowed or ("*",)),
         page_bytes=page_bytes,
         permits=permits or (lambda ip: ip == PUBLIC),
     )
-    return opened(made)
+    return opened(client)
 
 
 _opened: list[WebFetch | SearxngSearch] = []
@@ -110,9 +110,9 @@ def closed() -> Iterator[None]:
         _opened.pop().close()
 
 
-def refused(url: str, said: str, by: WebFetch | None = None, *, deadline_s: float = 5) -> None:
+def refused(url: str, message: str, by: WebFetch | None = None, *, deadline_s: float = 5) -> None:
     """Check that an address is not read, and why."""
-    with pytest.raises(WebFailed, match=said):
+    with pytest.raises(WebFailed, match=message):
         (by or fetch()).fetch(url, deadline_s=deadline_s)
 
 
@@ -154,7 +154,7 @@ def test_other_types_are_not_read(server: Server, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "message"),
     [
         ("ftp://example.org/x", "only http and https"),
         ("file:///etc/passwd", "only http and https"),
@@ -167,8 +167,8 @@ def test_other_types_are_not_read(server: Server, kind: str) -> None:
         ("http://[::1", "no address"),
     ],
 )
-def test_an_invalid_page_address_is_refused(url: str, said: str) -> None:
-    refused(url, said)
+def test_an_invalid_page_address_is_refused(url: str, message: str) -> None:
+    refused(url, message)
 
 
 def test_a_domain_not_allowed_is_refused_before_its_lookup(
@@ -344,9 +344,9 @@ class TestSearch:
         ]
         server.answers("/search", json.dumps({"results": results}).encode(), Content_Type="application/json")
 
-        found = opened(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
+        search_results = opened(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
 
-        assert found == [
+        assert search_results == [
             SearchResult(url="https://a.example", title="A\ufffd", snippet="about a"),
             SearchResult(url="http://b.example"),
         ]
@@ -359,7 +359,7 @@ class TestSearch:
         assert opened(SearxngSearch(server.url + path)).search("q", 3, deadline_s=5) == []
 
     @pytest.mark.parametrize(
-        ("body", "status", "said"),
+        ("body", "status", "message"),
         [
             (b"<html>", 200, "did not answer with JSON"),
             (b"{}", 200, "did not answer with JSON"),
@@ -370,10 +370,10 @@ class TestSearch:
         ],
     )
     def test_any_other_search_response_is_a_failure(
-        self, server: Server, body: bytes, status: int, said: str
+        self, server: Server, body: bytes, status: int, message: str
     ) -> None:
         server.answers("/search", body, status=status)
-        with pytest.raises(WebFailed, match=said):
+        with pytest.raises(WebFailed, match=message):
             opened(SearxngSearch(server.url)).search("secret question", 3, deadline_s=5)
 
     def test_a_server_that_is_away_is_a_failure(self) -> None:

@@ -59,16 +59,16 @@ def test_every_kind_of_goal_springs_from_something(kind: GoalType) -> None:
 
 
 def test_knowledge_and_values_are_memories_that_do_not_fade() -> None:
-    made = first_memories(
+    memories = first_memories(
         spec(
             knowledge=({"category": "rivers", "content": "They freeze from the banks."},), values=("candour",)
         ),
         now=NOW,
     )
-    assert [memory.content for memory in made] == ["They freeze from the banks.", "I value candour"]
-    assert {memory.type for memory in made} == {MemoryType.SEMANTIC}
-    assert {memory.decay_rate for memory in made} == {0.0}
-    assert {memory.source for memory in made} == {"template:Small"}
+    assert [memory.content for memory in memories] == ["They freeze from the banks.", "I value candour"]
+    assert {memory.type for memory in memories} == {MemoryType.SEMANTIC}
+    assert {memory.decay_rate for memory in memories} == {0.0}
+    assert {memory.source for memory in memories} == {"template:Small"}
 
 
 def test_values_are_beliefs_and_what_a_character_is_are_aspects() -> None:

@@ -185,12 +185,12 @@ def test_the_prompt_of_each_has_every_section_and_a_modest_length(spec: Template
 
 
 def test_no_two_templates_share_a_sentence() -> None:
-    said = {
+    sentences = {
         name: set(_texts(spec.model_dump(exclude={"required_capabilities"})))
         for name, spec in TEMPLATES.items()
     }
-    for one, other in combinations(said, 2):
-        assert not said[one] & said[other], (one, other)
+    for one, other in combinations(sentences, 2):
+        assert not sentences[one] & sentences[other], (one, other)
 
 
 def _texts(value: object) -> list[str]:

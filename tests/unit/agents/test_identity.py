@@ -199,7 +199,7 @@ def test_a_master_key_is_read_in_every_usual_spelling(key: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "neither"),
         ("changeme!", "neither"),
@@ -209,8 +209,8 @@ def test_a_master_key_is_read_in_every_usual_spelling(key: bytes) -> None:
         ("ж" * 43, "neither"),
     ],
 )
-def test_an_invalid_master_key_is_refused_without_being_quoted(text: str, said: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match=said) as caught:
+def test_an_invalid_master_key_is_refused_without_being_quoted(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=message) as caught:
         parse_master_key(text)
     assert "openssl rand -base64 32" in str(caught.value)
     assert not text or text not in str(caught.value)

@@ -326,9 +326,9 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
     ],
 )  # fmt: skip
 def test_a_fault_is_reported_with_its_line_and_a_correction(text: str, fault: str) -> None:
-    found = faults_in(text)
-    assert any(fault in line for line in found), found
-    assert len(found) == 1, found
+    faults = faults_in(text)
+    assert any(fault in line for line in faults), faults
+    assert len(faults) == 1, faults
 
 
 def test_all_faults_are_reported_together_in_line_order() -> None:

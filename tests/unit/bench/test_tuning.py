@@ -46,7 +46,7 @@ def asked(*, words: float, lent: float) -> JudgedQuestion:
         reading=ReadQuery(lexical={}, speakers=frozenset(), span=None),
         documents=3,
     )
-    found = ScanResult(
+    scan = ScanResult(
         candidates=candidates,
         links=Links.of([(2, 1, lent)]),
         background=Background(mean=0.0, deviation=0.0),
@@ -54,7 +54,7 @@ def asked(*, words: float, lent: float) -> JudgedQuestion:
         session=[""] * 3,
         type=["episodic"] * 3,
     )
-    return JudgedQuestion(query=query, found=found, hits=np.array([False, True, False]), evidence=1)
+    return JudgedQuestion(query=query, found=scan, hits=np.array([False, True, False]), evidence=1)
 
 
 def test_each_weight_is_removed_halved_and_doubled_alone() -> None:

@@ -68,14 +68,14 @@ def faults_of(line: str) -> Iterator[str]:
         if not re.fullmatch(r"[a-z][a-z|-]*", word):
             break
         alternatives = [(*paths[0], name) for name in word.split("|")]
-        if missing := [" ".join(found) for found in alternatives if found not in nodes()]:
+        if missing := [" ".join(route) for route in alternatives if route not in nodes()]:
             yield f"there is no command {missing[0]!r}"
             return
         paths = alternatives
     options = {
         name
-        for found in paths
-        for param in nodes()[found].params
+        for route in paths
+        for param in nodes()[route].params
         for name in (*param.opts, *param.secondary_opts)
     } | {"--help"}
     for word in words:

@@ -56,16 +56,16 @@ def test_a_function_takes_the_parameters_of_its_command(path: tuple[str, ...]) -
     run = command.callback
     assert isinstance(run, Run)
     function = run.load()
-    taken = dict(inspect.signature(inspect.unwrap(function)).parameters)
+    parameters = dict(inspect.signature(inspect.unwrap(function)).parameters)
     given = {str(param.name) for param in command.params if param.expose_value}
     if function is not inspect.unwrap(function):
         # Resolved by a decorator: the first parameter is the agent or the tenant.
-        first = next(iter(taken))
-        del taken[first]
-        given -= {first, "tenant_slug"} - taken.keys()
-    names = {name for name, param in taken.items() if param.kind is not param.VAR_KEYWORD}
+        first = next(iter(parameters))
+        del parameters[first]
+        given -= {first, "tenant_slug"} - parameters.keys()
+    names = {name for name, param in parameters.items() if param.kind is not param.VAR_KEYWORD}
     assert names <= given
-    assert len(names) < len(taken) or given - {"as_json"} <= names
+    assert len(names) < len(parameters) or given - {"as_json"} <= names
 
 
 @pytest.mark.parametrize("path", nodes(), ids=" ".join)
@@ -131,13 +131,13 @@ def _called(node: ast.AST, path: Path) -> tuple[str, ...]:
         case ast.Call(func=ast.Attribute(attr="start")) if path.name == "test_up.py":
             return ("up",)
         case ast.Call(args=members) | ast.Tuple(elts=members) | ast.List(elts=members):
-            found: tuple[str, ...] = ()
+            prefix: tuple[str, ...] = ()
             for member in members:
                 name = member.value if isinstance(member, ast.Constant) else None
-                if not isinstance(name, str) or (*found, name) not in nodes():
+                if not isinstance(name, str) or (*prefix, name) not in nodes():
                     break
-                found = (*found, name)
-            return found if found in commands() else ()
+                prefix = (*prefix, name)
+            return prefix if prefix in commands() else ()
         case _:
             return ()
 

@@ -49,23 +49,23 @@ def names_read(tree: ast.AST) -> Iterator[str]:
 
 
 def settings_read() -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for package in ("config", "workers", "apps", "arbor"):
         for file in (ROOT / package).rglob("*.py"):
-            found.update(names_read(ast.parse(file.read_text())))
-    return found - INTERNAL
+            names.update(names_read(ast.parse(file.read_text())))
+    return names - INTERNAL
 
 
 def settings_shown() -> dict[str, str]:
     lines = (ROOT / ".env.example").read_text().splitlines()
-    found = (re.fullmatch(r"#? ?([A-Z][A-Z0-9_]+)=(.*)", line) for line in lines)
-    return {match[1]: match[2] for match in found if match}
+    matches = (re.fullmatch(r"#? ?([A-Z][A-Z0-9_]+)=(.*)", line) for line in lines)
+    return {match[1]: match[2] for match in matches if match}
 
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-    return found
+    definitions: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+    return definitions
 
 
 def test_the_example_names_every_setting_and_no_other() -> None:
@@ -134,8 +134,8 @@ def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None
 def test_compose_tells_the_owners_password_to_nobody_who_serves(services: dict[str, Any]) -> None:
     serving = {name: service for name, service in services.items() if name not in {"postgres", "prepare"}}
     for name, service in serving.items():
-        told = [str(value) for value in service["environment"].values()]
-        assert not [value for value in told if "POSTGRES_PASSWORD" in value or "arbor_owner" in value], name
+        values = [str(value) for value in service["environment"].values()]
+        assert not [value for value in values if "POSTGRES_PASSWORD" in value or "arbor_owner" in value], name
         if "env_file" in service:
             assert service["environment"]["POSTGRES_PASSWORD"] == "", f"{name} reads it from .env"
     assert "arbor_owner:" in services["prepare"]["environment"]["DATABASE_URL"]

@@ -106,7 +106,7 @@ def web_host() -> str:
 
 
 def pool(name: str, key: str) -> Callable[[], Any]:
-    return lambda: next(vars(found)[key] for found in worker_pools() if found.name == name)
+    return lambda: next(vars(module)[key] for module in worker_pools() if module.name == name)
 
 
 PROBES: dict[str, Probe] = {
@@ -174,11 +174,11 @@ def test_a_setting_changes_what_it_is_for(name: str, monkeypatch: pytest.MonkeyP
     probe = PROBES[name]
     for key, value in probe.beside.items():
         monkeypatch.setenv(key, value)
-    shown = []
+    values = []
     for value in probe.values:
         monkeypatch.setenv(name, value)
-        shown.append(probe.shows())
-    assert shown[0] != shown[1]
+        values.append(probe.shows())
+    assert values[0] != values[1]
 
 
 def test_further_words_of_importance_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,13 +221,13 @@ def _settings() -> set[str]:
 
 def _attributes() -> dict[str, set[str]]:
     """Return, for each name in the environment, the names in `config.settings` that are made from it."""
-    found: dict[str, set[str]] = {}
+    targets: dict[str, set[str]] = {}
     for statement in ast.parse(SETTINGS.read_text()).body:
         if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
             target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
             for name in _read_names(statement.value):
-                found.setdefault(name, set()).add(ast.unparse(target))
-    return found
+                targets.setdefault(name, set()).add(ast.unparse(target))
+    return targets
 
 
 def _read_names(tree: ast.AST) -> Iterator[str]:

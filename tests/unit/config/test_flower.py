@@ -29,24 +29,24 @@ def ask(paths: Iterable[str], **credentials: str) -> dict[str, tuple[int, str]]:
         server = HTTPServer(make_server(Celery(broker="memory://"), "operator:secret"))
         (socket,) = bind_sockets(0, "127.0.0.1")
         server.add_sockets([socket])
-        found = {}
+        answers = {}
         for path in paths:
             answer = await AsyncHTTPClient().fetch(
                 f"http://127.0.0.1:{socket.getsockname()[1]}{path}", raise_error=False, **credentials
             )
-            found[path] = (answer.code, answer.body.decode())
+            answers[path] = (answer.code, answer.body.decode())
         server.stop()
-        return found
+        return answers
 
     return asyncio.run(fetch())
 
 
 def test_no_page_is_served_without_the_password() -> None:
-    told = ask(addresses())
-    assert "/metrics" in told
-    assert "/workers" in told
+    answers = ask(addresses())
+    assert "/metrics" in answers
+    assert "/workers" in answers
     # 404 and 405: there is nothing to read.
-    assert {path: code for path, (code, _) in told.items() if code not in {401, 404, 405}} == {}
+    assert {path: code for path, (code, _) in answers.items() if code not in {401, 404, 405}} == {}
 
 
 def test_its_health_says_nothing_else() -> None:
@@ -54,5 +54,5 @@ def test_its_health_says_nothing_else() -> None:
 
 
 def test_the_password_opens_it() -> None:
-    told = ask(["/workers"], auth_username="operator", auth_password="secret")
-    assert told["/workers"][0] == 200
+    answers = ask(["/workers"], auth_username="operator", auth_password="secret")
+    assert answers["/workers"][0] == 200

@@ -22,9 +22,9 @@ DEBIAN = "'--enable-shared' '--with-wheel-pkg-dir=/usr/share/python-wheels/' 'CF
 
 
 def built(config: dict[str, object], *, loaded: str | None = None) -> tuple[bool, bool, bool]:
-    found = read_build("3.13.0", config.get, loaded=loaded)
-    assert found.version == "3.13.0"
-    return found.pgo, found.lto, found.shared
+    build = read_build("3.13.0", config.get, loaded=loaded)
+    assert build.version == "3.13.0"
+    return build.pgo, build.lto, build.shared
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_the_file_describes_the_interpreter_that_runs_it() -> None:
 
 
 def test_doctor_names_the_build_and_never_fails_for_it() -> None:
-    found = check_interpreter()
-    assert (found.check, found.verdict, found.detail) == (
+    check = check_interpreter()
+    assert (check.check, check.verdict, check.detail) == (
         "python",
         CheckVerdict.OK,
         this_interpreter().summary,

@@ -28,8 +28,8 @@ def test_without_a_host_there_is_no_mail_server() -> None:
     ("security", "options"), [("starttls", {"use_tls": True}), ("tls", {"use_ssl": True}), ("none", {})]
 )
 def test_a_server_is_asked_in_the_way_that_is_set(security: str, options: dict[str, bool]) -> None:
-    made = mailers(**{**GIVEN, "security": security, "port": 2525, "user": "u", "password": "p"})
-    assert made["default"]["OPTIONS"] == {
+    settings = mailers(**{**GIVEN, "security": security, "port": 2525, "user": "u", "password": "p"})
+    assert settings["default"]["OPTIONS"] == {
         "host": "mail.example.org",
         "port": 2525,
         "timeout": 15.0,
@@ -40,7 +40,7 @@ def test_a_server_is_asked_in_the_way_that_is_set(security: str, options: dict[s
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"security": "ssl"}, "starttls, tls, none; got 'ssl'"),
         ({"timeout_s": 0.0}, "above 0 and at most 30, got 0"),
@@ -48,7 +48,7 @@ def test_a_server_is_asked_in_the_way_that_is_set(security: str, options: dict[s
         ({"sender": ""}, "the address that mails are from, got ''"),
     ],
 )
-def test_an_invalid_mail_setting_is_refused_with_the_valid_form(wrong: dict[str, Any], told: str) -> None:
+def test_an_invalid_mail_setting_is_refused_with_the_valid_form(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationInvalid) as refused:
         mailers(**{**GIVEN, **wrong})
-    assert told in str(refused.value)
+    assert message in str(refused.value)

@@ -18,7 +18,7 @@ DRIVING = ("\x1b", "\x07", "\x9b", "\u202e")
 
 
 def harmless(text: str) -> bool:
-    return not any(each in text for each in DRIVING)
+    return not any(code in text for code in DRIVING)
 
 
 @pytest.mark.parametrize(

@@ -64,14 +64,14 @@ def test_every_pool_is_run_with_its_queues(plan: Any) -> None:
 
 
 def test_no_argument_and_no_variable_holds_a_password(plan: Any, tmp_path: Path) -> None:
-    made = plan()
-    made.fork_server.prepare()
-    for part in parts_of(made):
+    supervisor_plan = plan()
+    supervisor_plan.fork_server.prepare()
+    for part in parts_of(supervisor_plan):
         launch = part.launch()
-        told = " ".join([*launch.argv, *(f"{name}={value}" for name, value in launch.env.items())])
-        assert "postgres-secret" not in told
-        assert "valkey-secret" not in told
-    made.fork_server.close()
+        visible = " ".join([*launch.argv, *(f"{name}={value}" for name, value in launch.env.items())])
+        assert "postgres-secret" not in visible
+        assert "valkey-secret" not in visible
+    supervisor_plan.fork_server.close()
 
 
 def test_no_demo_is_passed_on(plan: Any) -> None:
@@ -80,10 +80,10 @@ def test_no_demo_is_passed_on(plan: Any) -> None:
 
 
 def test_every_process_reads_where_the_servers_are(plan: Any) -> None:
-    made = plan()
-    urls = made.server_urls()
-    assert urls["database_url"] == made.postgres.owner_url
-    assert urls["broker_url"] == made.valkey.url
+    supervisor_plan = plan()
+    urls = supervisor_plan.server_urls()
+    assert urls["database_url"] == supervisor_plan.postgres.owner_url
+    assert urls["broker_url"] == supervisor_plan.valkey.url
     assert urls["web_url"] == "http://127.0.0.1:8000/"
     assert "database_url" not in plan(postgres=None).server_urls()
 

@@ -57,10 +57,10 @@ def test_flower_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
 
     def make(**options: Any) -> Any:
-        made.append(options)
+        calls.append(options)
         return SimpleNamespace(start=lambda: None, exitcode=0)
 
     monkeypatch.setattr(celery_process, "load_app", lambda: SimpleNamespace(Worker=make))
@@ -68,7 +68,7 @@ def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("worker_ready", "worker_process_init"):
         monkeypatch.setattr(celery_process, name, SimpleNamespace(connect=lambda *_, **__: None))
     assert run("worker", "-q", "llm, outbox", "--pool", "threads", "-c", "3", "--name", "models") == 0
-    (options,) = made
+    (options,) = calls
     assert (options["queues"], options["concurrency"]) == (["llm", "outbox"], 3)
     assert options["hostname"].startswith("models@")
     assert options["pool_cls"].__module__ == "celery.concurrency.thread"
@@ -86,8 +86,8 @@ def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     assert planned == [{"only": frozenset({"web", "scheduler"}), "demo": False, "web_port": 8123}]
 
 
-@pytest.mark.parametrize(("option", "made"), [("--demo", 1), ("--no-demo", 0)])
-def test_the_demo_is_made_or_not(option: str, made: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("option", "count"), [("--demo", 1), ("--no-demo", 0)])
+def test_the_demo_is_made_or_not(option: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     demos: list[str] = []
     monkeypatch.setattr(prepare, "call_command", lambda *_, **__: None)
     monkeypatch.setattr(prepare, "refuse_unsafe_role", lambda: None)
@@ -96,7 +96,7 @@ def test_the_demo_is_made_or_not(option: str, made: int, monkeypatch: pytest.Mon
     monkeypatch.setattr(prepare, "make_demo", lambda *, operator: demos.append(operator))
     monkeypatch.setattr(prepare, "connections", SimpleNamespace(close_all=lambda: None))
     assert run("prepare", option) == 0
-    assert len(demos) == made
+    assert len(demos) == count
 
 
 def test_the_status_is_refreshed_until_it_is_interrupted(

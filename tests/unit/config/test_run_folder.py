@@ -26,9 +26,9 @@ def test_the_supervisor_that_wrote_the_note_is_found(tmp_path: Path) -> None:
     run.make()
     assert run.supervisor() is None
     run.note(parts=[])
-    found = run.supervisor()
-    assert found is not None
-    assert found.pid == os.getpid()
+    supervisor = run.supervisor()
+    assert supervisor is not None
+    assert supervisor.pid == os.getpid()
 
 
 def test_another_process_with_the_same_number_is_not_the_supervisor(tmp_path: Path) -> None:

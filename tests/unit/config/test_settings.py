@@ -17,16 +17,16 @@ ROOT = Path(__file__).parents[3]
 
 
 def databases(**environment: str) -> dict[str, Any]:
-    found: dict[str, Any] = read_settings(**environment)["DATABASES"]
-    return found
+    values: dict[str, Any] = read_settings(**environment)["DATABASES"]
+    return values
 
 
 def test_without_servers_nobody_elses_are_asked(tmp_path: Path) -> None:
-    found = read_settings(ARBOR_DATA_DIR=str(tmp_path))
-    for database in found["DATABASES"].values():
+    settings = read_settings(ARBOR_DATA_DIR=str(tmp_path))
+    for database in settings["DATABASES"].values():
         assert database["HOST"] == str(tmp_path / "run" / "not-running")
-    assert found["CELERY_BROKER_URL"].startswith(f"redis+socket://{tmp_path}/")
-    assert found["ARBOR_HAS_DATABASE"] is False
+    assert settings["CELERY_BROKER_URL"].startswith(f"redis+socket://{tmp_path}/")
+    assert settings["ARBOR_HAS_DATABASE"] is False
 
 
 def test_the_servers_of_a_running_installation_are_asked(tmp_path: Path) -> None:
@@ -36,15 +36,15 @@ def test_the_servers_of_a_running_installation_are_asked(tmp_path: Path) -> None
         "broker_url": "redis://:x@127.0.0.1:7002/0",
     }
     (tmp_path / "run" / "servers.json").write_text(json.dumps(urls))
-    found = read_settings(ARBOR_DATA_DIR=str(tmp_path))
-    addresses = {(database["HOST"], database["PORT"]) for database in found["DATABASES"].values()}
+    settings = read_settings(ARBOR_DATA_DIR=str(tmp_path))
+    addresses = {(database["HOST"], database["PORT"]) for database in settings["DATABASES"].values()}
     assert addresses == {("127.0.0.1", 7001)}
-    assert found["CELERY_BROKER_URL"] == urls["broker_url"]
+    assert settings["CELERY_BROKER_URL"] == urls["broker_url"]
 
 
 def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:
-    found = databases(DATABASE_URL="postgres:///arbor?host=/run/postgresql")["default"]
-    assert (found["HOST"], found["OPTIONS"]["host"]) == ("", "/run/postgresql")
+    database = databases(DATABASE_URL="postgres:///arbor?host=/run/postgresql")["default"]
+    assert (database["HOST"], database["OPTIONS"]["host"]) == ("", "/run/postgresql")
 
 
 @pytest.mark.parametrize("command", [("tenant", "list"), ("inbox", "list")])
@@ -83,29 +83,29 @@ def test_an_unnamed_external_database_is_reported(embedded: bool, tmp_path: Path
 
 @pytest.mark.parametrize(("alias", "at_most"), [("default", 20), ("ops", 2)])
 def test_the_threads_of_one_process_share_its_connections(alias: str, at_most: int) -> None:
-    found = databases(ARBOR_DB_POOL_SIZE="20")[alias]
-    assert found["OPTIONS"]["pool"]["max_size"] == at_most
-    assert found["OPTIONS"]["pool"].get("min_size", 4) <= at_most
-    assert found["CONN_MAX_AGE"] == 0
+    database = databases(ARBOR_DB_POOL_SIZE="20")[alias]
+    assert database["OPTIONS"]["pool"]["max_size"] == at_most
+    assert database["OPTIONS"]["pool"].get("min_size", 4) <= at_most
+    assert database["CONN_MAX_AGE"] == 0
 
 
 def test_the_roles_sign_in_at_an_address_that_names_no_user() -> None:
-    found = databases(DATABASE_URL="postgres://db.example:5432/arbor")
-    assert {alias: found[alias]["USER"] for alias in ("default", "ops")} == {
+    by_alias = databases(DATABASE_URL="postgres://db.example:5432/arbor")
+    assert {alias: by_alias[alias]["USER"] for alias in ("default", "ops")} == {
         "default": "arbor_app",
         "ops": "arbor_ops",
     }
-    for each in found.values():
-        assert (each["HOST"], each["PORT"], each["NAME"]) == ("db.example", 5432, "arbor")
-    assert found["default"]["PASSWORD"] != found["ops"]["PASSWORD"] != ""
-    assert (found["owner"]["USER"], found["owner"]["PASSWORD"]) == ("", "")
+    for database in by_alias.values():
+        assert (database["HOST"], database["PORT"], database["NAME"]) == ("db.example", 5432, "arbor")
+    assert by_alias["default"]["PASSWORD"] != by_alias["ops"]["PASSWORD"] != ""
+    assert (by_alias["owner"]["USER"], by_alias["owner"]["PASSWORD"]) == ("", "")
 
 
 @pytest.mark.parametrize("alias", ["default", "ops"])
 def test_a_process_without_threads_keeps_its_connection(alias: str) -> None:
-    found = databases(ARBOR_DB_POOL_SIZE="0")[alias]
-    assert "pool" not in found["OPTIONS"]
-    assert found["CONN_MAX_AGE"] is None
+    database = databases(ARBOR_DB_POOL_SIZE="0")[alias]
+    assert "pool" not in database["OPTIONS"]
+    assert database["CONN_MAX_AGE"] is None
 
 
 def test_the_doctor_says_that_arbor_is_not_running(tmp_path: Path) -> None:
@@ -117,6 +117,6 @@ def test_the_doctor_says_that_arbor_is_not_running(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    found = {each["check"]: each["detail"] for each in json.loads(ran.stdout)["checks"]}
-    assert found["database"].startswith("Arbor is not running here")
-    assert "not-running does not answer" in found["broker"]
+    details = {check["check"]: check["detail"] for check in json.loads(ran.stdout)["checks"]}
+    assert details["database"].startswith("Arbor is not running here")
+    assert "not-running does not answer" in details["broker"]

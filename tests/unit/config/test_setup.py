@@ -100,8 +100,8 @@ class Place:
     def chosen(self) -> list[str]:
         """Return the interpreters that environments were made with, in order."""
         log = (self.clone.parent / "uv.log").read_text().splitlines()
-        asked = [line.partition(" --python ")[2] for line in log if line.startswith("venv ")]
-        return [line.removesuffix(f" {self.clone}/.venv") for line in asked]
+        arguments = [line.partition(" --python ")[2] for line in log if line.startswith("venv ")]
+        return [line.removesuffix(f" {self.clone}/.venv") for line in arguments]
 
     def change_lock(self) -> None:
         """Give set-up something to do."""
@@ -112,23 +112,23 @@ class Place:
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     folder = tmp_path / "a folder"
-    made = Place(clone=folder / "the clone", home=folder / "home", bin=folder / "bin")
-    for path in (made.clone / "scripts", made.clone / "config", made.home, made.bin):
+    new = Place(clone=folder / "the clone", home=folder / "home", bin=folder / "bin")
+    for path in (new.clone / "scripts", new.clone / "config", new.home, new.bin):
         path.mkdir(parents=True)
     # This machine's own interpreters play no part.
     script = (ROOT / "scripts" / "setup.sh").read_text()
     for part in SYSTEM:
         assert script.count(part) == 1
         script = script.replace(part, "")
-    (made.clone / "scripts" / "setup.sh").write_text(script)
+    (new.clone / "scripts" / "setup.sh").write_text(script)
     for tool in TOOLS:
-        (made.bin / tool).symlink_to(shutil.which(tool) or tool)
-    shutil.copy(ROOT / "config" / "interpreter.py", made.clone / "config")
+        (new.bin / tool).symlink_to(shutil.which(tool) or tool)
+    shutil.copy(ROOT / "config" / "interpreter.py", new.clone / "config")
     for package in ("arbor", "apps", "workers", "bench"):
-        (made.clone / package).mkdir()
-    (made.clone / "requirements.lock").touch()
-    write(made.bin / "uv", stub_uv(folder))
-    return made
+        (new.clone / package).mkdir()
+    (new.clone / "requirements.lock").touch()
+    write(new.bin / "uv", stub_uv(folder))
+    return new
 
 
 def stub_uv(folder: Path, *, version: str = "0.13.9", slow: float = 0) -> str:
@@ -167,16 +167,16 @@ def of_pyenv(place: Place, grade: int) -> Path:
 
 
 def of_uv(place: Place, grade: int) -> Path:
-    made = python(place.home / "uv's own/cpython-3.13.9/bin/python3.13", grade)
+    interpreter = python(place.home / "uv's own/cpython-3.13.9/bin/python3.13", grade)
     alias = f"cpython-3.13-linux    {place.home}/absent -> elsewhere\n"
-    (place.clone.parent / "listed").write_text(f"cpython-3.13.9-linux    {made}\n{alias}")
-    return made
+    (place.clone.parent / "listed").write_text(f"cpython-3.13.9-linux    {interpreter}\n{alias}")
+    return interpreter
 
 
 @pytest.mark.parametrize("best", [of_uv, on_path, of_pyenv])
 def test_the_fastest_build_is_chosen_wherever_it_is(place: Place, best: Callable[[Place, int], Path]) -> None:
-    for made in (of_uv, on_path, of_pyenv):
-        made(place, 2)
+    for install in (of_uv, on_path, of_pyenv):
+        install(place, 2)
     for grade in (1, 0):
         shutil.rmtree(place.clone / ".venv", ignore_errors=True)
         path = best(place, grade)
@@ -194,8 +194,8 @@ def test_of_equal_builds_the_first_is_chosen(place: Place) -> None:
 
 def test_a_slow_build_is_better_than_none(place: Place) -> None:
     only = of_pyenv(place, 2)
-    said = place.run().splitlines()
-    assert [line for line in said if "making" in line] == [
+    output = place.run().splitlines()
+    assert [line for line in output if "making" in line] == [
         f"\033[2m· making .venv with {only}: the slowest\033[0m"
     ]
     assert place.chosen() == [str(only)]
@@ -283,25 +283,25 @@ def test_a_python_without_pip_is_lent_that_of_debian(place: Place) -> None:
 
 def test_without_any_python_set_up_says_how_to_install_one(place: Place) -> None:
     (place.bin / "uv").unlink()
-    said = place.fail()
-    assert "no Python from 3.9 on was found" in said
-    assert "apt-get install python3 python3-venv" in said
+    output = place.fail()
+    assert "no Python from 3.9 on was found" in output
+    assert "apt-get install python3 python3-venv" in output
 
 
 def test_without_pip_set_up_says_how_to_install_it(place: Place) -> None:
     (place.bin / "uv").unlink()
-    found = bootstrap(place, pip=False)
-    said = place.fail()
-    assert f"{found} has neither venv nor pip" in said
-    assert "apt-get install python3-venv" in said
+    python = bootstrap(place, pip=False)
+    output = place.fail()
+    assert f"{python} has neither venv nor pip" in output
+    assert "apt-get install python3-venv" in output
 
 
 def test_a_pip_that_fails_is_reported(place: Place) -> None:
     (place.bin / "uv").unlink()
     bootstrap(place, pip=True, install="echo 'no network' >&2; exit 1")
-    said = place.fail()
-    assert "pip could not install uv: see the lines above" in said
-    assert "install uv, and run this again" in said
+    output = place.fail()
+    assert "pip could not install uv: see the lines above" in output
+    assert "install uv, and run this again" in output
 
 
 def test_without_a_python_that_fits_set_up_says_what_to_install(place: Place) -> None:
@@ -314,9 +314,9 @@ def test_without_a_python_that_fits_set_up_says_what_to_install(place: Place) ->
 def test_a_failed_install_is_reported_with_supported_platforms(place: Place) -> None:
     on_path(place, 0)
     write(place.bin / "uv", stub_uv(place.clone.parent).replace("esac", '"pip sync") exit 2 ;;\nesac'))
-    said = place.fail()
-    assert "the packages could not be installed" in said
-    assert "macOS on Apple silicon" in said
+    output = place.fail()
+    assert "the packages could not be installed" in output
+    assert "macOS on Apple silicon" in output
     assert not (place.clone / ".venv/.arbor-setup").exists()
 
 

@@ -16,7 +16,7 @@ from arbor.errors import EmbeddingFailed
 
 
 @pytest.mark.parametrize(
-    ("vectors", "said"),
+    ("vectors", "message"),
     [
         ([[1.0, 2.0, 3.0]], "must give 2 vectors, got an array of shape"),
         ([1.0, 2.0], "must give 2 vectors, got an array of shape"),
@@ -30,8 +30,8 @@ from arbor.errors import EmbeddingFailed
         ([[3e38, 3e38, 3e38], [1.0, 1.0, 1.0]], "text 1 of 2"),
     ],
 )
-def test_vectors_that_cannot_be_used_are_refused_with_the_reason(vectors: Any, said: str) -> None:
-    with pytest.raises(EmbeddingFailed, match=said):
+def test_vectors_that_cannot_be_used_are_refused_with_the_reason(vectors: Any, message: str) -> None:
+    with pytest.raises(EmbeddingFailed, match=message):
         unit_rows(vectors, count=2, dimension=3, model="some/model")
 
 

@@ -94,9 +94,11 @@ def test_the_model_loads_once_for_all_threads_without_network(
     assert (root.handlers, root.level) == before
 
 
-@pytest.mark.parametrize(("text", "said"), [("", "nothing to embed"), ("half \ud83d", "not valid Unicode")])
-def test_a_text_that_cannot_be_embedded_is_refused(text: str, said: str) -> None:
-    with pytest.raises(EmbeddingFailed, match=said):
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "nothing to embed"), ("half \ud83d", "not valid Unicode")]
+)
+def test_a_text_that_cannot_be_embedded_is_refused(text: str, message: str) -> None:
+    with pytest.raises(EmbeddingFailed, match=message):
         EMBEDDER.embed(["fine", text])
 
 

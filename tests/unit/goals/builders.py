@@ -89,7 +89,7 @@ def draft_of(*texts: str, needing: str = "", **of: Any) -> PlanDraft:
 
 def committed(steps: Iterable[StepRow]) -> list[StepRow]:
     """Return the steps, committed."""
-    found = list(steps)
-    for step in found:
+    rows = list(steps)
+    for step in rows:
         step.status = StepStatus.COMMITTED
-    return found
+    return rows

@@ -87,9 +87,9 @@ def test_no_sequence_of_moves_creates_a_cycle_or_a_deeper_tree(
             continue
         parents[goal] = parent
     for goal in parents:
-        above, seen = parents[goal], [goal]
+        above, path = parents[goal], [goal]
         while above is not None:
-            assert above not in seen
-            seen.append(above)
+            assert above not in path
+            path.append(above)
             above = parents[above]
-        assert len(seen) <= MAX_DEPTH
+        assert len(path) <= MAX_DEPTH

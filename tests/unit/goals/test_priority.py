@@ -70,12 +70,12 @@ def test_a_goal_presses_more_the_nearer_its_deadline(left: timedelta | None, exp
 
 
 def test_a_user_request_outranks_curiosity() -> None:
-    asked, curious = (
+    requested, curious = (
         priority(estimate_terms(source, fraction=0.0, deadline=None, now=NOW), PriorityWeights())
         for source in (GoalSource.USER_REQUEST, GoalSource.CURIOSITY)
     )
 
-    assert asked > curious
+    assert requested > curious
 
 
 def test_every_source_has_a_reward() -> None:

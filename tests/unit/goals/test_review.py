@@ -101,12 +101,12 @@ def test_a_goal_due_within_a_day_is_suggested_without_room_too() -> None:
     late = seen(GoalState.QUEUED, id="late", deadline=NOW + timedelta(days=3), present_memories=1)
     waits = seen(GoalState.QUEUED, id="w", deadline=NOW + timedelta(hours=20), blocker="rain")
     active = [seen(id=f"a{number}") for number in range(MAX_ACTIVE)]
-    found = review([late, due, waits, *active], themes=("rivers",), now=NOW)
-    assert [(issue.advice, issue.goal_id) for issue in found] == [
+    issues = review([late, due, waits, *active], themes=("rivers",), now=NOW)
+    assert [(issue.advice, issue.goal_id) for issue in issues] == [
         (Advice.ATTEND, "w"),
         (Advice.PROMOTE, "q"),
     ]
-    assert found[-1].text == (
+    assert issues[-1].text == (
         "Map the river: make it active, for its deadline presses; 3 goals are active, so queue one of them to make room."
     )
 

@@ -62,8 +62,8 @@ def test_a_goal_has_one_active_plan_which_grows() -> None:
     draft = draft_of(
         "A ", "b", estimated_ticks=3, estimated_cost=1.5, risk=0.2, dependencies=["a boat", "a net"]
     )
-    grown, made = backlog.plan(goal.id, draft)
-    assert (grown, [(step.position, step.description) for step in made]) == (plan, [(2, "b")])
+    grown, planned = backlog.plan(goal.id, draft)
+    assert (grown, [(step.position, step.description) for step in planned]) == (plan, [(2, "b")])
     assert (plan.estimated_ticks, plan.estimated_cost, plan.risk) == (5, 1.5, 0.4)
     assert plan.dependencies == ["a boat", "a net"]
     assert backlog.changes().changed_plans == (plan,)
@@ -118,9 +118,9 @@ def test_a_plan_that_is_given_up_takes_its_steps_along(by_person: bool) -> None:
     assert {step.status for step in steps} == {StepStatus.ABANDONED}
     assert (intent.status, intent.locked_by, intent.ended_at) == (X, None, NOW)
     assert intent.last_error == "its plan is given up: The pilots moved away."
-    told = [percept.content for percept in backlog.changes().percepts]
+    contents = [percept.content for percept in backlog.changes().percepts]
     expected = "Your plan for 'Map' was given up by a person: The pilots moved away.."
-    assert told == ([expected] if by_person else [])
+    assert contents == ([expected] if by_person else [])
 
 
 def test_a_closed_goal_takes_its_plans_and_intents_along() -> None:
@@ -218,7 +218,7 @@ YOUNG = OLD + timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(
-    ("status", "locked_by", "locked_at", "is_held", "taken"),
+    ("status", "locked_by", "locked_at", "is_alive", "locks"),
     [
         (P, None, None, False, True),
         (L, OTHER_BEAT, OLD, False, True),
@@ -231,13 +231,13 @@ YOUNG = OLD + timedelta(seconds=1)
 )
 @pytest.mark.parametrize("again", [False, True])
 def test_a_heartbeat_locks_what_waits_or_whose_holder_is_gone(
-    status: IntentStatus, locked_by: object, locked_at: object, is_held: bool, taken: bool, again: bool
+    status: IntentStatus, locked_by: object, locked_at: object, is_alive: bool, locks: bool, again: bool
 ) -> None:
     goal = goal_row()
     intent = intent_row(goal, status=status, locked_by=locked_by, locked_at=locked_at, ticks_used=2)
-    backlog = backlog_of(goal, intents=[intent], held=[intent] if is_held else [])
+    backlog = backlog_of(goal, intents=[intent], held=[intent] if is_alive else [])
     backlog.lock_intents([intent.id, intent.id, uuid4()], again=[intent.id] if again else ())
-    if taken:
+    if locks:
         ticks = 2 if again else 3
         assert (intent.status, intent.locked_by, intent.locked_at, intent.ticks_used) == (L, BEAT, NOW, ticks)
         assert backlog.changes().changed_intents == (intent,)

@@ -214,6 +214,6 @@ def full_situation() -> Situation:
     )
 
 
-def reflex(seen: Situation) -> dict[str, Any]:
+def reflex(view: Situation) -> dict[str, Any]:
     """Ask the reflex policy, as its adapter does: by JSON."""
-    return reflex_reply(seen.model_dump(mode="json"))
+    return reflex_reply(view.model_dump(mode="json"))

@@ -23,7 +23,7 @@ from arbor.heartbeat.budgets import (
 
 
 @pytest.mark.parametrize(
-    ("budget", "held", "amount", "most"),
+    ("budget", "balance", "amount", "most"),
     [
         (ByEnergy(), {"energy": 0}, 10, 20),
         (ByEnergy(), {"energy": 19}, 20, 20),
@@ -38,9 +38,9 @@ from arbor.heartbeat.budgets import (
     ],
 )
 def test_a_beat_begins_with_what_its_budget_gives(
-    budget: Budget, held: dict[str, Any], amount: float, most: float
+    budget: Budget, balance: dict[str, Any], amount: float, most: float
 ) -> None:
-    holdings = BudgetBalance(**held)
+    holdings = BudgetBalance(**balance)
     assert (budget.begin(holdings), budget.most(holdings)) == (amount, most)
 
 
@@ -107,9 +107,9 @@ def test_no_budget_spends_more_than_its_balance(
     kind: BudgetKind, energy: float, bonus: int, ticks: int, wanted: list[str]
 ) -> None:
     budget = budget_of(kind)
-    held = BudgetBalance(energy=energy, bonus_actions=bonus, ticks_left=ticks)
-    left = budget.begin(held)
-    assert left <= budget.most(held)
+    balance = BudgetBalance(energy=energy, bonus_actions=bonus, ticks_left=ticks)
+    left = budget.begin(balance)
+    assert left <= budget.most(balance)
     for name in wanted:
         cost = budget.price(ACTIONS[name])
         if budget.can_pay(left, cost):

@@ -190,10 +190,10 @@ def test_a_field_at_its_default_takes_no_room() -> None:
 
 @pytest.mark.parametrize("model", [None, MODEL])
 def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingModel | None) -> None:
-    asked: list[EmbeddingModel | None] = []
+    models: list[EmbeddingModel | None] = []
 
-    def moment(found: EmbeddingModel | None) -> Moment:
-        asked.append(found)
+    def moment(stored_model: EmbeddingModel | None) -> Moment:
+        models.append(stored_model)
         return moment_of(embeds_here=False)
 
     heartbeat = heartbeat_of(embedding_model=model)
@@ -202,7 +202,7 @@ def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingMod
         situation=heartbeat.situation,
         moment_of=moment,
     )
-    assert asked == [model]
+    assert models == [model]
     assert read.state.moment == moment_of(embeds_here=False)
 
 

@@ -19,11 +19,11 @@ from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, inte
 LONG = "word " * 220
 
 
-def fitted(seen: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
+def fitted(view: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
     """Fit a situation into these shares, the seed's where none is given."""
     given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
-    found, rendered = fit(seen, given, lambda situation: render(situation, NONCE))
-    return found.situation, dict(found.cut), {section.name: section.text for section in rendered}
+    fit_result, rendered = fit(view, given, lambda situation: render(situation, NONCE))
+    return fit_result.situation, dict(fit_result.cut), {section.name: section.text for section in rendered}
 
 
 def side_tokens(texts: dict[str, str], side: Side) -> int:
@@ -45,9 +45,9 @@ def side_tokens(texts: dict[str, str], side: Side) -> int:
 def test_a_small_window_makes_every_share_smaller(
     window: int, fixed: int, reply: int, shares_of: float
 ) -> None:
-    found = shares(window=window, fixed=fixed, reply=reply)
+    by_side = shares(window=window, fixed=fixed, reply=reply)
 
-    assert {side: found[side] for side in Side} == {side: int(SHARES[side] * shares_of) for side in Side}
+    assert {side: by_side[side] for side in Side} == {side: int(SHARES[side] * shares_of) for side in Side}
 
 
 def test_the_shares_are_the_seeds() -> None:
@@ -56,21 +56,21 @@ def test_the_shares_are_the_seeds() -> None:
 
 def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
     rendered: list[Situation] = []
-    seen = full_situation()
+    view = full_situation()
 
     def rendering(situation: Situation) -> list[RenderedSection]:
         rendered.append(situation)
         return render(situation, NONCE)
 
-    found, _ = fit(seen, SHARES, rendering)
+    fit_result, _ = fit(view, SHARES, rendering)
 
-    assert found.situation is seen
-    assert found.cut == {}
-    assert rendered == [seen]
+    assert fit_result.situation is view
+    assert fit_result.cut == {}
+    assert rendered == [view]
 
 
 @pytest.mark.parametrize(
-    ("changes", "allowed", "cut", "kept", "gone"),
+    ("changes", "allowed", "cut", "shown", "omitted"),
     [
         # Of what was recalled, the best stays; of what is recent, the latest.
         (
@@ -144,38 +144,42 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
     ],
 )
 def test_the_least_important_entries_are_cut_first_and_counted(
-    changes: dict[str, Any], allowed: dict[str, int], cut: dict[str, int], kept: list[str], gone: list[str]
+    changes: dict[str, Any],
+    allowed: dict[str, int],
+    cut: dict[str, int],
+    shown: list[str],
+    omitted: list[str],
 ) -> None:
     _, dropped, texts = fitted(situation(**changes), **allowed)
 
     assert dropped == cut
     whole = "\n".join(texts.values())
-    assert all(text in whole for text in kept)
-    assert not any(text in whole for text in gone)
+    assert all(text in whole for text in shown)
+    assert not any(text in whole for text in omitted)
     for name, number in cut.items():
         assert f"Not shown, for want of room: {number}." in texts[name]
 
 
 def test_a_side_that_was_over_is_within_its_share_afterwards() -> None:
-    seen = situation(
+    view = situation(
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
         relevant=[memory(f"b{n}", content=LONG) for n in range(10)],
     )
 
-    _, _, texts = fitted(seen)
+    _, _, texts = fitted(view)
 
     assert 1_000 < side_tokens(texts, Side.MEMORY) <= SHARES[Side.MEMORY] + 20
 
 
 def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:
-    seen = situation(
+    view = situation(
         percepts=[percept("wind " * 800, id="p1", kind="environment"), percept("rain", id="p2", kind="error")]
     )
 
-    found, cut, texts = fitted(seen, world_state=300)
+    shown, cut, texts = fitted(view, world_state=300)
 
     assert not cut
-    assert [percept.id for percept in found.percepts] == ["p1", "p2"]
+    assert [percept.id for percept in shown.percepts] == ["p1", "p2"]
     assert "wind … (cut; 3999 characters in all)" in texts["percepts"]
 
 
@@ -183,18 +187,18 @@ def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:
     "changes", [{}, {"kind": "peer_message"}, {"kind": "timeout", "urgent": True}], ids=str
 )
 def test_messages_and_urgent_percepts_are_never_left_out(changes: dict[str, Any]) -> None:
-    seen = situation(percepts=[percept("please " * 1_100, **changes)], goals=[goal(str(n)) for n in range(3)])
+    view = situation(percepts=[percept("please " * 1_100, **changes)], goals=[goal(str(n)) for n in range(3)])
 
-    found, _, texts = fitted(seen, world_state=10)
+    shown, _, texts = fitted(view, world_state=10)
 
     assert ("please " * 280).strip() in texts["percepts"]
     assert "characters in all)" in texts["percepts"]
-    assert [percept.id for percept in found.percepts] == ["percept-1"]
+    assert [percept.id for percept in shown.percepts] == ["percept-1"]
 
 
 def test_a_large_window_shows_what_a_small_one_cuts() -> None:
     percepts = [percept("wind " * 1_200, id=f"p{n}", kind="environment") for n in range(5)]
-    seen = situation(
+    view = situation(
         percepts=percepts,
         environment=Environment(now=NOW, pending_percepts=5),
         crossed=[
@@ -206,8 +210,8 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
     )
 
-    large = build_prompt(seen, "", NONCE, window=200_000)
-    small = build_prompt(seen, "", NONCE, window=4_096)
+    large = build_prompt(view, "", NONCE, window=200_000)
+    small = build_prompt(view, "", NONCE, window=4_096)
 
     assert large.percepts == ("p0", "p1", "p2", "p3", "p4")
     assert not any(section.cut for section in large.sections)
@@ -222,17 +226,17 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
 
 @pytest.mark.parametrize("window", [6_000, 8_192, 16_384, 32_768])
 def test_the_reply_keeps_its_room_whatever_reached_the_agent(window: int) -> None:
-    seen = situation(
+    view = situation(
         percepts=[percept("please " * 1_100, id=f"p{n}") for n in range(5)],
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
     )
 
-    prompt = build_prompt(seen, "", NONCE, window=window, reply_tokens=4_096)
+    prompt = build_prompt(view, "", NONCE, window=window, reply_tokens=4_096)
 
-    said = sum(section.tokens for section in prompt.sections)
+    tokens = sum(section.tokens for section in prompt.sections)
     assert len(prompt.percepts) == 5
-    assert said <= window - min(4_096, window // 4) or window < 8_192
-    assert said < window
+    assert tokens <= window - min(4_096, window // 4) or window < 8_192
+    assert tokens < window
 
 
 def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
@@ -256,9 +260,9 @@ def test_sections_that_every_heartbeat_needs_are_never_cut(name: str) -> None:
 
 
 def test_the_prompt_names_what_it_leaves_out() -> None:
-    seen = situation(recent=[memory(f"a{n}", content=LONG) for n in range(12)])
+    view = situation(recent=[memory(f"a{n}", content=LONG) for n in range(12)])
 
-    prompt = build_prompt(seen, "# Character", NONCE, window=6_000)
+    prompt = build_prompt(view, "# Character", NONCE, window=6_000)
 
     section = next(section for section in prompt.sections if section.name == "recent")
     assert section.cut > 0
@@ -268,13 +272,13 @@ def test_the_prompt_names_what_it_leaves_out() -> None:
 
 
 def test_a_small_window_gives_a_small_prompt() -> None:
-    seen = situation(
+    view = situation(
         recent=[memory(f"a{n}", content=LONG) for n in range(5)],
         relevant=[memory(f"b{n}", content=LONG) for n in range(5)],
     )
 
-    large = build_prompt(seen, "", NONCE, window=200_000)
-    small = build_prompt(seen, "", NONCE, window=4_096)
+    large = build_prompt(view, "", NONCE, window=200_000)
+    small = build_prompt(view, "", NONCE, window=4_096)
 
     assert small.system == large.system
     assert estimate_tokens(small.user) < estimate_tokens(large.user) / 1.5

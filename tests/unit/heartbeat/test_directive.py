@@ -42,5 +42,5 @@ def test_the_foremost_goal_is_planned_before_a_lesser_one_goes_on(
 
 def test_other_modes_have_their_own_directive_whatever_is_planned() -> None:
     for mode in (Mode.CONVERSATION, Mode.CONSOLIDATION, Mode.REFLECTION):
-        seen = situation(mode=mode, goals=[FOREMOST, LESSER], intents=[intent()])
-        assert directive(seen) == f"## This heartbeat: {mode}\n{DIRECTIVES[mode]}"
+        view = situation(mode=mode, goals=[FOREMOST, LESSER], intents=[intent()])
+        assert directive(view) == f"## This heartbeat: {mode}\n{DIRECTIVES[mode]}"

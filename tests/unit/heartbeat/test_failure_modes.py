@@ -32,7 +32,7 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
 
 
 @pytest.mark.parametrize(
-    ("kind", "pulse", "silent"),
+    ("kind", "activity", "silent"),
     [
         (NoticeKind.STAGNATION, RecentActivity(stale_goals=["Map the harbour"]), RecentActivity()),
         (
@@ -105,17 +105,17 @@ BUDGET = Scarcest(what="tokens", whose="your", left=0.2)
     ],
 )
 def test_each_failure_is_noticed_from_its_limit_on(
-    kind: NoticeKind, pulse: RecentActivity, silent: RecentActivity
+    kind: NoticeKind, activity: RecentActivity, silent: RecentActivity
 ) -> None:
-    assert [notice.kind for notice in notices_of(pulse)] == [kind]
+    assert [notice.kind for notice in notices_of(activity)] == [kind]
     assert kind not in [notice.kind for notice in notices_of(silent)]
 
 
-def told(thinking: str, *deeds: tuple[str, str], goal: str = "") -> RecentHeartbeat:
+def told(thinking: str, *outcomes: tuple[str, str], goal: str = "") -> RecentHeartbeat:
     """Return a heartbeat as its story tells it: what it thought, did, and how far its goal is."""
     results = [
         ActionResult(index=0, action=action, outcome=ActionOutcome.SUCCESS, summary=summary, cost=1)
-        for action, summary in deeds
+        for action, summary in outcomes
     ]
     progress = GoalChange(kind=GoalChangeKind.PROGRESSED, title="Map the harbour", change=goal)
     story = narrate(situation(), Reply(thinking=thinking), results, [progress] if goal else [])
@@ -157,7 +157,7 @@ PIERS = [
 
 
 @pytest.mark.parametrize(
-    ("beats", "said"),
+    ("heartbeats", "quoted"),
     [
         (
             [done(topics=(topic,)) for topic in FLOODS],
@@ -177,15 +177,15 @@ PIERS = [
         ((done(narrative="I did nothing."),) * 3, "Your last 3 heartbeats were almost the same"),
     ],
 )
-def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[RecentHeartbeat], said: str) -> None:
-    (notice,) = notices_of(RecentActivity(beats=beats))
+def test_a_loop_is_noticed_in_other_words_too(heartbeats: Sequence[RecentHeartbeat], quoted: str) -> None:
+    (notice,) = notices_of(RecentActivity(beats=heartbeats))
     assert notice.kind is NoticeKind.LOOP
-    assert said in notice.text
+    assert quoted in notice.text
     assert notice.text.endswith("What else might deserve attention?")
 
 
 @pytest.mark.parametrize(
-    "beats",
+    "heartbeats",
     [
         # Of one theme, and each something else.
         [done(topics=(f"{side} pier",)) for side in ("north", "south", "east", "west", "inner")],
@@ -205,8 +205,8 @@ def test_a_loop_is_noticed_in_other_words_too(beats: Sequence[RecentHeartbeat], 
         [told("The tide is out."), told("Ada wrote."), told("Bread is dear."), told("I look about me.")],
     ],
 )
-def test_varied_heartbeats_are_no_loop(beats: Sequence[RecentHeartbeat]) -> None:
-    assert notices_of(RecentActivity(beats=beats)) == []
+def test_varied_heartbeats_are_no_loop(heartbeats: Sequence[RecentHeartbeat]) -> None:
+    assert notices_of(RecentActivity(beats=heartbeats)) == []
 
 
 @pytest.mark.parametrize("mode", Mode)

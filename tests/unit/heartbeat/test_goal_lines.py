@@ -11,11 +11,11 @@ from tests.unit.heartbeat.builders import NONCE, goal, situation
 
 
 @pytest.mark.parametrize(
-    ("effort", "shown"),
+    ("effort", "line"),
     [(0, "0% done)"), (1, "0% done, 1 heartbeat spent)"), (5, "0% done, 5 heartbeats spent)")],
 )
-def test_a_goal_says_how_much_was_spent_on_it(effort: int, shown: str) -> None:
-    assert shown in goals(situation(goals=[goal(effort=effort)]), Data(NONCE))
+def test_a_goal_says_how_much_was_spent_on_it(effort: int, line: str) -> None:
+    assert line in goals(situation(goals=[goal(effort=effort)]), Data(NONCE))
 
 
 def test_the_overview_has_one_unforgeable_entry_for_each_open_goal() -> None:

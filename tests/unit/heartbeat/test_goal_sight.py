@@ -65,8 +65,8 @@ def intent_row(**of: Any) -> dict[str, Any]:
 
 
 def test_a_goal_is_seen_with_everything_that_its_row_says() -> None:
-    seen = view_goals({"goals": [goal_row(deadline="2026-05-02T12:00:00+00:00")]}, traits=None, now=NOW)
-    (goal,) = seen["goals"]
+    view = view_goals({"goals": [goal_row(deadline="2026-05-02T12:00:00+00:00")]}, traits=None, now=NOW)
+    (goal,) = view["goals"]
     assert goal.model_dump(exclude={"priority"}) == {
         "id": "goal-1",
         "title": "Map",
@@ -85,8 +85,8 @@ def test_a_goal_is_seen_with_everything_that_its_row_says() -> None:
         "rule": "role",
     }
     assert goal.priority > 0
-    assert [(issue.advice, issue.goal_id) for issue in seen["issues"]] == [(Advice.ATTEND, "goal-1")]
-    assert (seen["intents"], seen["plans"]) == ([], [])
+    assert [(issue.advice, issue.goal_id) for issue in view["issues"]] == [(Advice.ATTEND, "goal-1")]
+    assert (view["intents"], view["plans"]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_goals_come_most_important_first() -> None:
         goal_row(id=f"goal-{number}", deadline=(NOW + timedelta(hours=hours)).isoformat())
         for number, hours in enumerate((400, 2, 60))
     ]
-    seen = view_goals({"goals": rows}, traits=None, now=NOW)
-    assert [goal.id for goal in seen["goals"]] == ["goal-1", "goal-2", "goal-0"]
+    view = view_goals({"goals": rows}, traits=None, now=NOW)
+    assert [goal.id for goal in view["goals"]] == ["goal-1", "goal-2", "goal-0"]
 
 
 @pytest.mark.parametrize(
@@ -154,17 +154,27 @@ def test_plans_come_with_their_steps() -> None:
 
 def test_outcomes_of_earlier_goals_are_part_of_the_scale() -> None:
     scale = scale_of({"learned": {"recall": [4, 3]}, "experienced": {"role": [0.5, 3]}}, traits=None, now=NOW)
-    found = scale.experienced[GoalSource.ROLE]
-    assert (found.mean, found.goals, scale.learned, scale.now) == (0.5, 3, {"recall": [4, 3]}, NOW)
+    experienced = scale.experienced[GoalSource.ROLE]
+    assert (experienced.mean, experienced.goals, scale.learned, scale.now) == (
+        0.5,
+        3,
+        {"recall": [4, 3]},
+        NOW,
+    )
     assert scale_of({"learned": None}, traits=None, now=NOW).experienced == {}
 
 
 def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
-    seen = {"reputation": [3, 4], "stale_beats": 5}
-    found = circumstances_of(seen, None, exhausted_beats=2)
-    assert (found.role, found.risk_tolerance, found.standing, found.dealings) == (None, BALANCED, 0.75, 4)
-    assert (found.stale_beats, found.exhausted_beats) == (5, 2)
+    row = {"reputation": [3, 4], "stale_beats": 5}
+    circumstances = circumstances_of(row, None, exhausted_beats=2)
+    assert (
+        circumstances.role,
+        circumstances.risk_tolerance,
+        circumstances.standing,
+        circumstances.dealings,
+    ) == (None, BALANCED, 0.75, 4)
+    assert (circumstances.stale_beats, circumstances.exhausted_beats) == (5, 2)
     traits = AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
     genome = AgentGenome(role=AgentRole.EXPLORER, traits=traits)
-    alone = circumstances_of({**seen, "reputation": [0, 0]}, genome, exhausted_beats=0)
+    alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_beats=0)
     assert (alone.role, alone.risk_tolerance, alone.standing) == (AgentRole.EXPLORER, 0.9, None)

@@ -58,63 +58,63 @@ def test_an_item_that_crosses_is_not_taken_and_the_others_stay(key: str, item: A
     )
     reply = harmless.model_copy(update={key: [*getattr(harmless, key), item]})
 
-    kept, (crossing,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    accepted, (match,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
 
-    assert kept == harmless
-    assert (crossing.path, crossing.crossed.boundary) == (f"{key}[1]", "no_deception")
-    assert crossing.value == item.model_dump_json()
-    assert crossing.reason.startswith("it crosses your boundary no_deception, for it says “")
+    assert accepted == harmless
+    assert (match.path, match.crossed.boundary) == (f"{key}[1]", "no_deception")
+    assert match.value == item.model_dump_json()
+    assert match.reason.startswith("it crosses your boundary no_deception, for it says “")
 
 
 def test_a_reply_within_the_boundaries_is_left_as_it_is() -> None:
     reply = Reply(memory_notes=[MemoryNote(text="The tide turns.")])
-    kept, crossings = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
-    assert kept is reply
-    assert crossings == []
+    accepted, matches = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    assert accepted is reply
+    assert matches == []
 
 
 def test_a_flagged_item_is_accepted_and_recorded() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=COSTLY)])
-    kept, (crossing,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
-    assert kept is reply
-    assert (crossing.crossed.response, crossing.reason) == (BoundaryResponse.FLAG, "")
+    accepted, (match,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    assert accepted is reply
+    assert (match.crossed.response, match.reason) == (BoundaryResponse.FLAG, "")
 
 
 @pytest.mark.parametrize(
-    ("thinking", "is_taken"),
+    ("thinking", "is_accepted"),
     [
         ("because", False),
         ("identity_core: " + "weighed " * 13, False),
         ("identity_core " + "weighed " * 14, True),
     ],
 )
-def test_a_negotiable_item_is_accepted_if_the_thinking_names_it(thinking: str, is_taken: bool) -> None:
+def test_a_negotiable_item_is_accepted_if_the_thinking_names_it(thinking: str, is_accepted: bool) -> None:
     reply = Reply(thinking=thinking, memory_notes=[MemoryNote(text=FORGET)])
-    kept, (crossing,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
-    assert bool(kept.memory_notes) is is_taken
-    assert ("It is taken if your thinking names identity_core" in crossing.reason) is not is_taken
+    accepted, (match,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    assert bool(accepted.memory_notes) is is_accepted
+    assert ("It is taken if your thinking names identity_core" in match.reason) is not is_accepted
 
 
 def test_of_several_boundaries_the_one_that_stops_it_is_the_reason() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=f"{COSTLY} {LIE}")])
-    kept, crossings = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
-    assert kept.memory_notes == []
-    assert [crossing.crossed.boundary for crossing in crossings] == ["no_deception", "resource_limit"]
-    assert all("no_deception" in crossing.reason for crossing in crossings)
+    accepted, matches = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    assert accepted.memory_notes == []
+    assert [match.crossed.boundary for match in matches] == ["no_deception", "resource_limit"]
+    assert all("no_deception" in match.reason for match in matches)
 
 
 def test_items_checked_again_keep_their_original_places() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text=COSTLY), MemoryNote(text=LIE), MemoryNote(text="Tide.")]
-    first, crossings = reply_within_boundaries(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
-    untaken = [crossing.path for crossing in crossings if crossing.reason]
-    again, (flagged,) = reply_within_boundaries(first, DEFAULT_BOUNDARIES, untaken=untaken)
+    first, matches = reply_within_boundaries(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
+    dropped = [match.path for match in matches if match.reason]
+    again, (flagged,) = reply_within_boundaries(first, DEFAULT_BOUNDARIES, untaken=dropped)
     assert again is first
     assert flagged.path == "memory_notes[1]"
-    assert paths_of("memory_notes", again.memory_notes, untaken) == ["memory_notes[1]", "memory_notes[3]"]
+    assert paths_of("memory_notes", again.memory_notes, dropped) == ["memory_notes[1]", "memory_notes[3]"]
 
 
 @pytest.mark.parametrize(
-    ("items", "untaken", "paths"),
+    ("items", "dropped", "paths"),
     [
         ([], [], []),
         ("ab", [], ["k[0]", "k[1]"]),
@@ -123,19 +123,19 @@ def test_items_checked_again_keep_their_original_places() -> None:
         ([], ["k[0]"], []),
     ],
 )
-def test_paths_are_those_of_the_whole_list(items: list[str], untaken: list[str], paths: list[str]) -> None:
-    assert paths_of("k", items, untaken) == paths
+def test_paths_are_those_of_the_whole_list(items: list[str], dropped: list[str], paths: list[str]) -> None:
+    assert paths_of("k", items, dropped) == paths
 
 
 def test_by_meaning_only_what_has_a_vector_is_looked_at() -> None:
-    said, example = "Help with hurting somebody!", "Help me hurt another person."
-    reply = Reply(memory_notes=[MemoryNote(text=said)], new_goals=[ProposedGoal(title=LIE)])
+    text, example = "Help with hurting somebody!", "Help me hurt another person."
+    reply = Reply(memory_notes=[MemoryNote(text=text)], new_goals=[ProposedGoal(title=LIE)])
     assert reply_within_boundaries(reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0]}) == (reply, [])
 
-    kept, (crossing,) = reply_within_boundaries(
-        reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0], said: [0.9, 0.1]}
+    accepted, (match,) = reply_within_boundaries(
+        reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0], text: [0.9, 0.1]}
     )
 
-    assert (kept.memory_notes, len(kept.new_goals)) == ([], 1)
-    assert crossing.crossed.boundary == "no_harm"
-    assert example in crossing.reason
+    assert (accepted.memory_notes, len(accepted.new_goals)) == ([], 1)
+    assert match.crossed.boundary == "no_harm"
+    assert example in match.reason

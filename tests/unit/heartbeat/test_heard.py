@@ -18,10 +18,10 @@ from tests.unit.heartbeat.builders import percept, situation
     ],
 )
 def test_the_last_user_message_is_foremost(kinds: list[str], place: int | None) -> None:
-    heard = [percept(f"thing {number}", kind=kind) for number, kind in enumerate(kinds)]
-    assert foremost(heard) is (None if place is None else heard[place])
+    percepts = [percept(f"thing {number}", kind=kind) for number, kind in enumerate(kinds)]
+    assert foremost(percepts) is (None if place is None else percepts[place])
 
 
 def test_a_beat_recalls_about_what_a_user_said() -> None:
-    heard = [percept("Where is the ferry?"), percept("It snows.", kind="environment")]
-    assert focus_text(situation(percepts=heard)) == "Where is the ferry?"
+    percepts = [percept("Where is the ferry?"), percept("It snows.", kind="environment")]
+    assert focus_text(situation(percepts=percepts)) == "Where is the ferry?"

@@ -35,7 +35,7 @@ LATER, EARLIER = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "now", "merged"),
+    ("wanted", "before", "now", "merged"),
     [
         # Nothing happened meanwhile.
         (9.0, 10.0, 10.0, 9.0),
@@ -52,9 +52,9 @@ LATER, EARLIER = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
     ],
 )
 def test_an_amount_that_somebody_changed_meanwhile_counts(
-    wanted: float | None, found: float, now: float, merged: float | None
+    wanted: float | None, before: float, now: float, merged: float | None
 ) -> None:
-    assert merged_amount(wanted, found=found, now=now, most=MAX_ENERGY) == merged
+    assert merged_amount(wanted, found=before, now=now, most=MAX_ENERGY) == merged
 
 
 def test_a_whole_amount_stays_whole() -> None:
@@ -68,14 +68,14 @@ def test_a_whole_amount_stays_whole() -> None:
     gifts=st.lists(st.floats(0, 3), min_size=4, max_size=4),
 )
 def test_over_several_legs_no_gift_is_lost_or_counted_twice(left: list[float], gifts: list[float]) -> None:
-    stored, found, given_so_far = 10.0, FoundState(energy=10.0), 0.0
+    stored, before, given_so_far = 10.0, FoundState(energy=10.0), 0.0
     for wanted, gift in zip(left, gifts, strict=False):
         stored += gift
         given_so_far += gift
-        merged = merged_amount(wanted, found=found.energy, now=stored, most=1_000.0)
+        merged = merged_amount(wanted, found=before.energy, now=stored, most=1_000.0)
         assert merged is not None
         assert merged == pytest.approx(wanted + given_so_far)
-        stored, found = merged, after_writing(found, energy=wanted)
+        stored, before = merged, after_writing(before, energy=wanted)
 
 
 # --- A conversation: mood and stale heartbeats --------------------------------------------------------------
@@ -85,7 +85,7 @@ WANTED = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "now", "shift", "merged"),
+    ("wanted", "before", "now", "shift", "merged"),
     [
         (WANTED, FOUND, FOUND, (0.1, 0.1), WANTED),
         (None, FOUND, WANTED, (0.1, 0.1), None),
@@ -102,23 +102,23 @@ WANTED = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
 )
 def test_a_mood_that_a_conversation_moved_meanwhile_is_moved_on(
     wanted: dict[str, Any] | None,
-    found: dict[str, Any],
+    before: dict[str, Any],
     now: dict[str, Any],
     shift: tuple[float, float],
     merged: dict[str, Any] | None,
 ) -> None:
-    result = merged_mood(wanted, found=found, now=now, valence=shift[0], arousal=shift[1])
+    result = merged_mood(wanted, found=before, now=now, valence=shift[0], arousal=shift[1])
     assert result == (merged if merged is None else pytest.approx(merged))
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "now", "merged"),
+    ("wanted", "before", "now", "merged"),
     [(4, 3, 3, 4), (0, 3, 3, 0), (4, 3, 0, 0), (4, 3, 5, 4), (None, 3, 0, None)],
 )
 def test_a_conversation_has_brought_something_new(
-    wanted: int | None, found: int, now: int, merged: int | None
+    wanted: int | None, before: int, now: int, merged: int | None
 ) -> None:
-    assert merged_stale_heartbeats(wanted, found=found, now=now) == merged
+    assert merged_stale_heartbeats(wanted, found=before, now=now) == merged
 
 
 # --- A conversation: working memory --------------------------------------------------------------------
@@ -137,8 +137,8 @@ def test_merging_does_not_change_the_conversation_partner() -> None:
     result = merged(wanted, WorkingMemory(current_human="Bo", current_conversation="2", concerns=["rain"]))
     assert (result.current_human, result.current_conversation) == ("Bo", "2")
     assert (result.concerns, result.engagement) == (["wind"], 0.7)
-    gone = merged(wanted, WorkingMemory())
-    assert (gone.current_human, gone.current_conversation) == (None, None)
+    alone = merged(wanted, WorkingMemory())
+    assert (alone.current_human, alone.current_conversation) == (None, None)
 
 
 def test_thoughts_since_the_beat_began_come_after_its_own() -> None:
@@ -166,9 +166,9 @@ def test_merged_working_memory_always_fits_its_size_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "now", "talked"),
+    ("wanted", "before", "now", "talked"),
     [(4, 4, 4, 4), (4, 4, 6, 6), (0, 12, 12, 0), (0, 12, 14, 2), (4, 4, 0, 4)],
 )
-def test_talk_since_the_memory_was_tended_is_added(wanted: int, found: int, now: int, talked: int) -> None:
-    result = merged(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=found)
+def test_talk_since_the_memory_was_tended_is_added(wanted: int, before: int, now: int, talked: int) -> None:
+    result = merged(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=before)
     assert result.talked == talked

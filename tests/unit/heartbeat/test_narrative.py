@@ -56,8 +56,8 @@ def test_nested_quotations_get_single_marks() -> None:
 
 
 def test_an_overlong_text_is_cut_at_a_word_and_its_quotations_close() -> None:
-    heard = percept("fog " * 73 + "“fog banks lie there”")
-    story = narrate(situation(percepts=[heard]), Reply(thinking="harbour " * 100), [], [])
+    message = percept("fog " * 73 + "“fog banks lie there”")
+    story = narrate(situation(percepts=[message]), Reply(thinking="harbour " * 100), [], [])
 
     assert "fog fog ‘fog…’”. I thought: “harbour harbour" in story
     assert "harbour harbour…” I did nothing." in story
@@ -89,9 +89,9 @@ def test_no_cut_is_too_long_and_none_is_without_a_mark(text: str, longest: int) 
 @pytest.mark.parametrize("kind", [GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED])
 def test_a_goal_that_a_rule_closed_is_told_as_such(kind: GoalChangeKind) -> None:
     closed = change(kind, "there is enough again").model_copy(update={"by_rule": True})
-    told = narrate(situation(), Reply(), [], [closed])
+    story = narrate(situation(), Reply(), [], [closed])
 
-    assert "My goal “Map the harbour” came to rest by itself: there is enough again." in told
+    assert "My goal “Map the harbour” came to rest by itself: there is enough again." in story
 
 
 @pytest.mark.parametrize("unit", ["actions", "ticks"])
@@ -155,8 +155,8 @@ def test_a_beat_feels_like_what_happened_in_it(
 def test_feeling_stays_between_minus_one_and_one(
     outcomes: list[ActionOutcome], kinds: list[GoalChangeKind]
 ) -> None:
-    felt = valence(
+    feeling = valence(
         Reply(), [result("recall", outcome) for outcome in outcomes], [change(kind) for kind in kinds]
     )
 
-    assert -1 <= felt <= 1
+    assert -1 <= feeling <= 1

@@ -49,10 +49,10 @@ def test_conversation_without_permission_to_remember_leaves_a_note() -> None:
 
 
 def test_a_request_that_is_a_goal_already_is_not_taken_up_twice() -> None:
-    asked = percept("Can you find out who built the lighthouse?")
+    request = percept("Can you find out who built the lighthouse?")
     known = goal(title="see to it: can you find out who built the  lighthouse?")
 
-    assert reflex(situation(mode=Mode.CONVERSATION, percepts=[asked], goals=[known]))["new_goals"] == []
+    assert reflex(situation(mode=Mode.CONVERSATION, percepts=[request], goals=[known]))["new_goals"] == []
 
 
 def test_planning_breaks_the_most_important_goal_into_permitted_steps() -> None:
@@ -78,7 +78,7 @@ def test_planning_without_a_useful_action_worries_instead() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "taken"),
+    ("action", "executed"),
     [
         ("recall", "recall"),
         ("reflect", "reflect"),
@@ -89,7 +89,7 @@ def test_planning_without_a_useful_action_worries_instead() -> None:
         ("fly", "reflect"),
     ],
 )
-def test_pursuit_carries_out_the_next_step_or_the_nearest_thing(action: str, taken: str) -> None:
+def test_pursuit_carries_out_the_next_step_or_the_nearest_thing(action: str, executed: str) -> None:
     reply = reflex(
         situation(
             mode=Mode.GOAL_PURSUIT,
@@ -100,7 +100,7 @@ def test_pursuit_carries_out_the_next_step_or_the_nearest_thing(action: str, tak
     )
 
     assert [(action["action"], action["intent_id"]) for action in reply["actions"]] == [
-        (taken, "intent-look")
+        (executed, "intent-look")
     ]
     (update,) = reply["goal_updates"]
     assert (update["goal_id"], update["progress"], update["state"]) == ("goal-harbour", 0.6, None)
@@ -183,8 +183,8 @@ def test_memories_with_equal_texts_are_not_connected() -> None:
 def test_reflection_is_not_about_what_the_agent_itself_answered() -> None:
     answered = memory("own", role="agent", content="I answer by rule.")
 
-    for seen in ([answered], [answered, memory("pier")]):
-        reply = reflex(situation(recent=seen, beat_number=2))
+    for recent in ([answered], [answered, memory("pier")]):
+        reply = reflex(situation(recent=recent, beat_number=2))
 
         assert "I answer by rule" not in reply["thinking"]
 
@@ -269,21 +269,21 @@ def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:
 
 
 def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
-    said = memory("said", role="Ada", content="He said “come”.")
-    reply = reflex(situation(recent=[said]))
+    quoted = memory("said", role="Ada", content="He said “come”.")
+    reply = reflex(situation(recent=[quoted]))
 
     assert "I think of this: Ada said “He said ‘come’.”" in reply["thinking"]
     assert reply["curiosity"] == ["What follows from “He said ‘come’.”?"]
 
 
 def test_different_situations_give_different_thoughts() -> None:
-    seen = [
+    situations = [
         situation(mode=mode, beat_number=heartbeat, recent=[memory("pier"), memory("crane")], goals=goals_)
         for mode in (Mode.REFLECTION, Mode.CONSOLIDATION, Mode.PLAN_EXECUTION)
         for heartbeat, goals_ in ((1, [goal("harbour")]), (7, [goal("market")]))
     ]
 
-    thoughts = [reflex(situation)["thinking"] for situation in seen]
+    thoughts = [reflex(situation)["thinking"] for situation in situations]
 
     assert len(set(thoughts)) >= 5
     assert all(thoughts)

@@ -78,20 +78,20 @@ def situations(draw: st.DrawFn) -> Situation:
 
 @settings(max_examples=150)
 @given(situations())
-def test_every_reply_is_valid_permitted_paid_for_and_used_whole(seen: Situation) -> None:
-    reply = reflex(seen)
+def test_every_reply_is_valid_permitted_paid_for_and_used_whole(view: Situation) -> None:
+    reply = reflex(view)
 
     assert fits(reply, REPLY_SCHEMA)
     parsed = parse_reply(json.dumps(reply))
     assert (parsed.dropped, parsed.repairs) == ((), ())
     decisions = decide(
         parsed.reply.actions,
-        DecisionLimits(allowed=[offer.name for offer in seen.actions], energy=seen.energy, budget=ByEnergy()),
+        DecisionLimits(allowed=[offer.name for offer in view.actions], energy=view.energy, budget=ByEnergy()),
     )
     assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
 
 
 @settings(max_examples=30)
 @given(situations())
-def test_the_same_situation_gives_the_same_reply(seen: Situation) -> None:
-    assert reflex(seen) == reflex(seen)
+def test_the_same_situation_gives_the_same_reply(view: Situation) -> None:
+    assert reflex(view) == reflex(view)

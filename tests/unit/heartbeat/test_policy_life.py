@@ -35,7 +35,7 @@ class Life:
         self.heartbeat += 1
         budget = ByEnergy()
         self.energy = budget.regenerate(self.energy)
-        seen = situation(
+        view = situation(
             beat_number=self.heartbeat,
             environment=Environment(now=NOW),
             energy=self.energy,
@@ -44,9 +44,9 @@ class Life:
             recent=[memory("pier"), memory("crane")],
             last_beat=self.last,
         )
-        seen = seen.model_copy(update={"mode": mode_of(seen)})
-        self.modes.append(seen.mode)
-        reply = parse_reply(json.dumps(reflex(seen))).reply
+        view = view.model_copy(update={"mode": mode_of(view)})
+        self.modes.append(view.mode)
+        reply = parse_reply(json.dumps(reflex(view))).reply
         for decision in decide(reply.actions, DecisionLimits(allowed=ALL, energy=self.energy, budget=budget)):
             assert decision.runs, decision.reason
             self.energy = budget.spend(self.energy, decision.cost)

@@ -140,7 +140,7 @@ def test_the_format_states_the_requirements_of_an_insight() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "asked"),
+    ("changes", "keys"),
     [
         ({"mode": Mode.GOAL_PURSUIT}, []),
         ({"mode": Mode.REFLECTION}, ["identity_insights"]),
@@ -161,13 +161,13 @@ def test_the_format_states_the_requirements_of_an_insight() -> None:
         ({"mode": Mode.CONVERSATION, "working_memory": WorkingMemory(curiosity=["why"])}, ["resolved"]),
     ],
 )
-def test_a_further_key_is_requested_only_where_it_applies(changes: dict[str, Any], asked: list[str]) -> None:
+def test_a_further_key_is_requested_only_where_it_applies(changes: dict[str, Any], keys: list[str]) -> None:
     current = situation(**changes)
     texts = {part.name: part.text for part in render(current).sections}
 
-    assert re.findall(r'^- "(\w+)"', texts.get("further_keys", ""), re.MULTILINE) == asked
-    assert asked_keys(current) == (*COMMON_KEYS, *asked)
-    assert list(reply_schema(ACTIONS, ("rest",), asked_keys(current))["properties"]) == [*COMMON_KEYS, *asked]
+    assert re.findall(r'^- "(\w+)"', texts.get("further_keys", ""), re.MULTILINE) == keys
+    assert asked_keys(current) == (*COMMON_KEYS, *keys)
+    assert list(reply_schema(ACTIONS, ("rest",), asked_keys(current))["properties"]) == [*COMMON_KEYS, *keys]
 
 
 def test_every_reply_key_is_described_in_the_prompt() -> None:

@@ -43,7 +43,7 @@ def test_the_mode_leads_to_its_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "exit_node", "asked"),
+    ("script", "exit_node", "calls"),
     [
         (Script(outcomes={"llm_reflect": [NodeOutcome.FAILURE]}), "failed", 1),
         (Script(outcomes={"llm_reflect": [NodeOutcome.RETRY]}), "done", 2),
@@ -64,11 +64,11 @@ def test_the_mode_leads_to_its_call() -> None:
         (Script(context={"idle": "nothing to do"}), "idle", 0),
     ],
 )
-def test_the_walk_goes_as_the_script_says(script: Script, exit_node: str, asked: int) -> None:
+def test_the_walk_goes_as_the_script_says(script: Script, exit_node: str, calls: int) -> None:
     rehearsal = walk(script)
 
     assert rehearsal.exit == exit_node
-    assert len(nodes(rehearsal, "llm_reflect")) == asked
+    assert len(nodes(rehearsal, "llm_reflect")) == calls
 
 
 def test_a_reply_is_read_and_what_is_not_used_is_told() -> None:

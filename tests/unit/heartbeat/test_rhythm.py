@@ -118,37 +118,37 @@ def test_hours_that_end_where_they_begin_are_refused() -> None:
 
 
 def test_the_next_beat_is_an_interval_away_and_shifted_a_little() -> None:
-    following = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=0, shift=0.05)
-    assert following.due_at == NOON + timedelta(minutes=63)
-    assert following.trigger == TIMER
+    due = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=0, shift=0.05)
+    assert due.due_at == NOON + timedelta(minutes=63)
+    assert due.trigger == TIMER
 
 
 def test_an_urgent_drive_brings_it_forward_but_never_into_the_past() -> None:
-    rhythm = Rhythm(interval=HOUR)
+    schedule = Rhythm(interval=HOUR)
     soon = next_heartbeat(
-        rhythm, now=NOON, idle_heartbeats=3, shift=0, urgent_at=NOON + timedelta(minutes=20)
+        schedule, now=NOON, idle_heartbeats=3, shift=0, urgent_at=NOON + timedelta(minutes=20)
     )
     assert (soon.due_at, soon.trigger) == (NOON + timedelta(minutes=20), DRIVE)
-    past = next_heartbeat(rhythm, now=NOON, idle_heartbeats=0, shift=0, urgent_at=NOON - HOUR)
+    past = next_heartbeat(schedule, now=NOON, idle_heartbeats=0, shift=0, urgent_at=NOON - HOUR)
     assert past.due_at == NOON
-    later = next_heartbeat(rhythm, now=NOON, idle_heartbeats=0, shift=0, urgent_at=NOON + 2 * HOUR)
+    later = next_heartbeat(schedule, now=NOON, idle_heartbeats=0, shift=0, urgent_at=NOON + 2 * HOUR)
     assert (later.due_at, later.trigger) == (NOON + HOUR, TIMER)
 
 
 def test_a_night_is_a_night_also_for_an_urgent_drive() -> None:
     late = at("2026-01-05 20:50")
-    following = next_heartbeat(
+    due = next_heartbeat(
         Rhythm(interval=HOUR, hours=DAY), now=late, idle_heartbeats=0, shift=0, urgent_at=late + HOUR / 2
     )
-    assert following.due_at == at("2026-01-06 07:00")
+    assert due.due_at == at("2026-01-06 07:00")
     spread = next_heartbeat(Rhythm(interval=HOUR, hours=DAY), now=late, idle_heartbeats=0, shift=-0.05)
     assert spread.due_at == at("2026-01-06 07:03")  # a fleet does not wake in one moment
 
 
 @given(idle=st.integers(0, 100), shift=st.floats(-0.05, 0.05))
 def test_a_beat_is_never_later_than_four_intervals_and_their_shift(idle: int, shift: float) -> None:
-    following = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=idle, shift=shift)
-    assert NOON + HOUR * 0.95 <= following.due_at <= NOON + HOUR * SLOWEST * 1.05
+    due = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=idle, shift=shift)
+    assert NOON + HOUR * 0.95 <= due.due_at <= NOON + HOUR * SLOWEST * 1.05
 
 
 def stirrings(**changes: Any) -> WakeReasons:

@@ -137,7 +137,7 @@ def test_models_of_tiers_that_cannot_be_read_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "own", "installed", "asked"),
+    ("policy", "own", "installed", "expected"),
     [
         ({}, "", {}, ("d",)),
         ({}, "", {ThinkTier.STANDARD: ("i", "j")}, ("i", "j")),
@@ -149,8 +149,8 @@ def test_models_of_tiers_that_cannot_be_read_are_refused(text: str) -> None:
     ],
 )
 def test_models_come_from_policy_agent_installation_or_default(
-    policy: Any, own: str, installed: Any, asked: tuple[str, ...]
+    policy: Any, own: str, installed: Any, expected: tuple[str, ...]
 ) -> None:
-    found = models_of(ThinkTier.STANDARD, policy=policy, own=own, installed=installed, default="d")
+    models = models_of(ThinkTier.STANDARD, policy=policy, own=own, installed=installed, default="d")
 
-    assert found == asked
+    assert models == expected

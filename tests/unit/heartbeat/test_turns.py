@@ -100,16 +100,16 @@ def test_the_turns_are_one_reply() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "wanted", "taken", "dropped"),
+    ("before", "wanted", "count", "dropped"),
     [(0, 3, 3, []), (1, 2, 2, []), (2, 2, 1, ["new_goals[1]"]), (3, 2, 0, ["new_goals[0]", "new_goals[1]"])],
 )
 def test_all_turns_together_take_up_three_goals(
-    before: int, wanted: int, taken: int, dropped: list[str]
+    before: int, wanted: int, count: int, dropped: list[str]
 ) -> None:
     earlier = Reply(new_goals=[ProposedGoal(title=f"old {n}") for n in range(before)])
     reply = Reply(new_goals=[ProposedGoal(title=f"new {n}") for n in range(wanted)])
 
-    kept, left = within_heartbeat(earlier, reply)
+    accepted, left = within_heartbeat(earlier, reply)
 
-    assert [goal.title for goal in kept.new_goals] == [f"new {n}" for n in range(taken)]
+    assert [goal.title for goal in accepted.new_goals] == [f"new {n}" for n in range(count)]
     assert [item.path for item in left] == dropped

@@ -15,11 +15,11 @@ from arbor.memory.lexical import document_vector
 
 
 @pytest.mark.parametrize(
-    ("importance", "accesses", "kept"),
+    ("importance", "accesses", "expected"),
     [(0.74, 2, False), (0.75, 0, True), (0.0, 3, True), (1.0, 99, True), (0.0, 0, False)],
 )
-def test_an_important_or_often_used_item_matters(importance: float, accesses: int, kept: bool) -> None:
-    assert matters(importance=importance, accesses=accesses) is kept
+def test_an_important_or_often_used_item_matters(importance: float, accesses: int, expected: bool) -> None:
+    assert matters(importance=importance, accesses=accesses) is expected
 
 
 @given(st.floats(0, 1), st.integers(0, 100), st.floats(0, 1), st.integers(0, 100))
@@ -57,11 +57,11 @@ def test_a_thing_is_held_for_a_day_and_weighed_like_a_memory() -> None:
 
 
 def test_the_share_of_words_is_one_for_what_says_nothing_else() -> None:
-    asked = shared_words("parcel courier")
+    query = shared_words("parcel courier")
 
     def share(text: str) -> float:
         stored = document_vector(text)
-        return sum(weight * stored.get(place, 0) for place, weight in asked.items())
+        return sum(weight * stored.get(place, 0) for place, weight in query.items())
 
     assert share("The courier left a parcel.") > share("A parcel came.") > 0 == share("It rains.")
     assert share("parcel courier " * 50) <= 1

@@ -98,12 +98,12 @@ def walk(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
 @given(forests)
 def test_the_flattened_ancestry_is_what_a_walk_finds(forest: dict[int, int]) -> None:
     parents = as_parents(forest)
-    walked = {concept: walk(parents, concept) for concept in parents}
-    if max(map(len, walked.values()), default=0) > MAX_DEPTH:
+    ancestors = {concept: walk(parents, concept) for concept in parents}
+    if max(map(len, ancestors.values()), default=0) > MAX_DEPTH:
         with pytest.raises(Invalid, match="at most 16"):
             flatten(parents)
     else:
-        assert flatten(parents) == walked
+        assert flatten(parents) == ancestors
 
 
 @given(forests, st.data())
@@ -129,12 +129,12 @@ def test_a_merged_hierarchy_has_no_circle_and_keeps_everyone_else(
     parents = as_parents({child: parent for child, parent in forest.items() if child < MAX_DEPTH})
     if len(parents) < 2:
         return
-    kept, gone = data.draw(st.permutations(sorted(parents)))[:2]
-    changed = merged(parents, kept=kept, gone=gone)
-    assert set(changed) == set(parents) - {gone}
-    assert gone not in changed.values()
+    target, source = data.draw(st.permutations(sorted(parents)))[:2]
+    changed = merged(parents, kept=target, gone=source)
+    assert set(changed) == set(parents) - {source}
+    assert source not in changed.values()
     assert all(
-        changed[child] == kept for child, parent in parents.items() if parent == gone and child != kept
+        changed[child] == target for child, parent in parents.items() if parent == source and child != target
     )
     flatten(changed)
 

@@ -183,13 +183,13 @@ def test_bad_messages_are_listed_with_the_reason_and_keep_their_place(file: Path
     )
     assert said(turns) == [("user", "first"), ("user", "last")]
     assert [turn.position for turn in turns] == [0, 15]
-    told = reasons(bad)
-    assert list(told) == list(range(2, 16))
-    assert told[2] == "expected a JSON object with role and content, got '{broken'"
-    assert told[4] == "role must be a string such as 'user', got 3"
-    assert told[5] == "content must be a string, got None"
-    assert told[7] == "timestamp must be ISO 8601 or seconds since 1970, got 'noon'"
-    assert "at most 65,536 bytes of UTF-8, got 70,000" in told[14]
+    errors = reasons(bad)
+    assert list(errors) == list(range(2, 16))
+    assert errors[2] == "expected a JSON object with role and content, got '{broken'"
+    assert errors[4] == "role must be a string such as 'user', got 3"
+    assert errors[5] == "content must be a string, got None"
+    assert errors[7] == "timestamp must be ISO 8601 or seconds since 1970, got 'noon'"
+    assert "at most 65,536 bytes of UTF-8, got 70,000" in errors[14]
 
 
 def test_bytes_that_are_no_text_are_a_bad_line(file: Path) -> None:
@@ -226,10 +226,10 @@ def test_plain_talk_is_read_with_continued_lines_and_times(file: Path) -> None:
     ]
     assert [turn.at for turn in turns] == [START, datetime(2024, 5, 1, 10, 30, tzinfo=UTC)]
     assert [turn.session for turn in turns] == ["talk/1", "talk/2"]
-    told = reasons(bad)
-    assert list(told) == [5, 6, 7, 8, 9, 10]
-    assert told[5] == "the time must be ISO 8601, as in [2024-05-01 10:30], got [2024-13-01 10:30]"
-    assert told[7] == "expected `Speaker: text`, got 'no speaker here'"
+    errors = reasons(bad)
+    assert list(errors) == [5, 6, 7, 8, 9, 10]
+    assert errors[5] == "the time must be ISO 8601, as in [2024-05-01 10:30], got [2024-13-01 10:30]"
+    assert errors[7] == "expected `Speaker: text`, got 'no speaker here'"
 
 
 def test_talk_that_begins_with_a_time_is_not_taken_for_json(file: Path) -> None:
@@ -268,7 +268,7 @@ def test_a_turn_becomes_a_memory_that_says_where_it_comes_from(file: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("", "must be text in UTF-8, got nothing"),
         (" \n\n ", "got nothing"),
@@ -284,9 +284,9 @@ def test_a_turn_becomes_a_memory_that_says_where_it_comes_from(file: Path) -> No
     ],
 )
 def test_a_file_that_is_no_conversation_is_refused_with_the_reason(
-    file: Path, content: str | bytes, said: str
+    file: Path, content: str | bytes, message: str
 ) -> None:
-    with pytest.raises(ConversationInvalid, match=said):
+    with pytest.raises(ConversationInvalid, match=message):
         read(file, content)
 
 

@@ -103,5 +103,5 @@ def test_a_word_replaced_says_something_else(words: list[str], data: st.DataObje
 def test_fillers_and_punctuation_change_nothing(words: list[str], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(words) - 1))
     filler = data.draw(st.sampled_from(sorted(FILLERS)))
-    said = [*words[:place], f"{filler},", *words[place:]]
-    assert says_the_same(" ".join(words), " ".join(said).upper() + "!")
+    longer = [*words[:place], f"{filler},", *words[place:]]
+    assert says_the_same(" ".join(words), " ".join(longer).upper() + "!")

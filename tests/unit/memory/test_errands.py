@@ -150,15 +150,15 @@ def test_concepts_are_read_entry_by_entry(entries: Any, expected: Any) -> None:
 
 
 def test_of_too_many_concepts_the_first_are_taken() -> None:
-    found = _named({"memories": [{"n": 1, "concepts": list("abcdefghij")}]})
-    assert [name for name, _ in found[0]] == list("abcdefghij")[:MAX_CONCEPTS]
+    concepts = _named({"memories": [{"n": 1, "concepts": list("abcdefghij")}]})
+    assert [name for name, _ in concepts[0]] == list("abcdefghij")[:MAX_CONCEPTS]
 
 
 def test_an_invalid_concept_name_is_dropped_with_its_reason() -> None:
     names = ["…", "\ufdfa" * 10, "ship", "SHIP", *"defgh"]
     entries = [{"n": 1, "concepts": names}, {"n": 2, "concepts": 5}, {"n": 1, "concepts": []}, {"n": 7}]
-    found, dropped = read_concepts(json.dumps({"memories": entries}), count=2)
-    assert [concept.name for concept in found[0]] == ["ship", "d", "e", "f", "g"]
+    concepts, dropped = read_concepts(json.dumps({"memories": entries}), count=2)
+    assert [concept.name for concept in concepts[0]] == ["ship", "d", "e", "f", "g"]
     nameless, folded, above, no_list, second, nobody = dropped
     assert nameless.startswith("memory 1: '\\u2026': a concept's name has")
     assert "folded it has" in folded

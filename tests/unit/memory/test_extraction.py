@@ -32,9 +32,9 @@ from arbor.memory.extraction import MAX_CONCEPTS, NAME_LENGTH, READ_CHARACTERS, 
     ],
 )
 def test_concepts_of_a_text_are_extracted(text: str, names: set[str]) -> None:
-    found = {concept.name for concept in concepts_in(text)}
-    assert found >= names
-    assert bool(found) == bool(names)
+    extracted = {concept.name for concept in concepts_in(text)}
+    assert extracted >= names
+    assert bool(extracted) == bool(names)
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_a_word_of_a_phrase_is_a_concept_only_if_repeated() -> None:
 
 @given(st.text(max_size=600))
 def test_any_text_gives_few_short_storable_names_once_each(text: str) -> None:
-    found = concepts_in(text)
-    assert len(found) <= MAX_CONCEPTS
-    assert all(0 < concept.strength <= 1 and 0 < len(concept.name) <= NAME_LENGTH for concept in found)
-    keys = [concept_key(concept.name) for concept in found]
+    concepts = concepts_in(text)
+    assert len(concepts) <= MAX_CONCEPTS
+    assert all(0 < concept.strength <= 1 and 0 < len(concept.name) <= NAME_LENGTH for concept in concepts)
+    keys = [concept_key(concept.name) for concept in concepts]
     assert len(set(keys)) == len(keys)
-    assert list(found) == sorted(found, key=lambda concept: -concept.strength)
-    assert found == concepts_in(text)
+    assert list(concepts) == sorted(concepts, key=lambda concept: -concept.strength)
+    assert concepts == concepts_in(text)
 
 
 def test_a_word_that_grows_too_long_when_it_is_folded_is_no_concept() -> None:

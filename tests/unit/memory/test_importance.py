@@ -107,9 +107,9 @@ CASES = [
 def test_a_text_is_weighed_by_what_it_says_and_who_says_it(
     role: str, text: str, importance: float, retention: str
 ) -> None:
-    found = appraise(text, role=role, type=EPISODIC)
-    assert found.importance == pytest.approx(importance)
-    assert found.retention == retention
+    appraisal = appraise(text, role=role, type=EPISODIC)
+    assert appraisal.importance == pytest.approx(importance)
+    assert appraisal.retention == retention
 
 
 @pytest.mark.parametrize("kind", [MemoryType.SEMANTIC, MemoryType.PROCEDURAL, MemoryType.STRATEGIC])
@@ -120,28 +120,28 @@ def test_knowledge_has_lasting_or_permanent_retention(kind: MemoryType) -> None:
 
 
 def test_the_reasons_name_what_was_found() -> None:
-    found = appraise("We decided to pay $40.", role="user", type=EPISODIC)
-    assert found.reasons == ("decision: decided", "money: $4")
+    appraisal = appraise("We decided to pay $40.", role="user", type=EPISODIC)
+    assert appraisal.reasons == ("decision: decided", "money: $4")
     assert appraise("please remember this", role="user", type=EPISODIC).reasons == ("asked: remember this",)
 
 
 @given(st.text(max_size=300), st.text(max_size=20), st.sampled_from(MemoryType))
 def test_importance_is_always_from_0_to_1(text: str, role: str, kind: MemoryType) -> None:
-    found = appraise(text, role=role, type=kind)
-    assert SMALL_TALK <= found.importance <= MOST or found.importance == EXPLICIT
+    appraisal = appraise(text, role=role, type=kind)
+    assert SMALL_TALK <= appraisal.importance <= MOST or appraisal.importance == EXPLICIT
 
 
 @given(st.sampled_from([text for _, text, _, _ in CASES]), st.sampled_from(["", "user", "assistant"]))
 def test_case_and_white_space_do_not_count(text: str, role: str) -> None:
-    found = appraise(text, role=role, type=EPISODIC)
+    appraisal = appraise(text, role=role, type=EPISODIC)
     for same in (text.upper(), text.lower(), f"  {text}\n", text.replace(" ", "\n\t ")):
-        assert appraise(same, role=role, type=EPISODIC) == found
+        assert appraise(same, role=role, type=EPISODIC) == appraisal
 
 
 @given(st.text(max_size=200))
 def test_remember_this_is_always_worth_everything(text: str) -> None:
-    for asked in (f"Remember this: {text}", f"{text}. Please remember this!", f"remember this. {text}"):
-        assert appraise(asked, role="user", type=EPISODIC).importance == EXPLICIT
+    for request in (f"Remember this: {text}", f"{text}. Please remember this!", f"remember this. {text}"):
+        assert appraise(request, role="user", type=EPISODIC).importance == EXPLICIT
 
 
 @given(st.sampled_from(Retention), st.sampled_from(Retention))
@@ -162,8 +162,8 @@ def test_an_operator_adds_words(tmp_path: Path) -> None:
     path = tmp_path / "words.json"
     path.write_text(json.dumps({"remember": ["merk dir das"], "decision": ["beschlossen"]}), encoding="utf-8")
     lists = DEFAULT_WORDS.extended(read_word_lists(path))
-    told = appraise("Merk dir das: Tor 3.", role="user", type=EPISODIC, lists=lists)
-    assert (told.importance, told.retention) == (EXPLICIT, Retention.PERMANENT)
+    appraisal = appraise("Merk dir das: Tor 3.", role="user", type=EPISODIC, lists=lists)
+    assert (appraisal.importance, appraisal.retention) == (EXPLICIT, Retention.PERMANENT)
     decided = appraise("Es ist beschlossen.", role="user", type=EPISODIC, lists=lists)
     assert decided.reasons == ("decision: beschlossen",)
     assert appraise("We decided.", role="user", type=EPISODIC, lists=lists).reasons == ("decision: decided",)

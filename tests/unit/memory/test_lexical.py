@@ -74,9 +74,9 @@ def test_threads_stem_alike() -> None:
     ] * 20
     term_of.cache_clear()
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(term_of, words))
-    assert set(found) == {"paint", "walk", "jump", "bake", "bak"}
-    assert found == [term_of.__wrapped__(word) for word in words]
+        terms = list(pool.map(term_of, words))
+    assert set(terms) == {"paint", "walk", "jump", "bake", "bak"}
+    assert terms == [term_of.__wrapped__(word) for word in words]
 
 
 def test_stop_words_take_no_place_in_a_vector() -> None:
@@ -116,12 +116,10 @@ def test_rare_words_of_the_query_count_most() -> None:
 
 
 def test_a_speakers_name_counts_as_the_speaking_too() -> None:
-    said = document_vector("I painted a lake.", speaker="Melanie")
-    heard = document_vector("I painted a lake.", speaker="Caroline")
-    memories = [said, heard, document_vector("Hello!", speaker="Caroline")]
-    assert score("What did Melanie paint?", said, memories) > score(
-        "What did Melanie paint?", heard, memories
-    )
+    own = document_vector("I painted a lake.", speaker="Melanie")
+    other = document_vector("I painted a lake.", speaker="Caroline")
+    memories = [own, other, document_vector("Hello!", speaker="Caroline")]
+    assert score("What did Melanie paint?", own, memories) > score("What did Melanie paint?", other, memories)
 
 
 def test_a_name_tells_less_the_more_its_bearer_speaks() -> None:

@@ -13,8 +13,8 @@ from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallRequest
 
 
 def request(**changes: Any) -> RecallRequest:
-    asked: dict[str, Any] = {"agent_id": UUID(int=1), "text": "boat", "limit": 5}
-    return RecallRequest(**{**asked, "now": datetime(2024, 3, 1, tzinfo=UTC), **changes})
+    values: dict[str, Any] = {"agent_id": UUID(int=1), "text": "boat", "limit": 5}
+    return RecallRequest(**{**values, "now": datetime(2024, 3, 1, tzinfo=UTC), **changes})
 
 
 def test_a_request_is_a_query_with_a_limit_at_a_moment() -> None:

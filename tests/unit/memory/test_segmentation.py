@@ -26,9 +26,9 @@ def a_section(number: int, first: int, last: int, *, size: int = 2, is_open: boo
     return EpisodeSegment(id=UUID(int=number), started_at=first_at, last_at=last_at, size=size, open=is_open)
 
 
-def partition(minutes: list[int], found: Segmented) -> set[frozenset[int]]:
+def partition(minutes: list[int], result: Segmented) -> set[frozenset[int]]:
     groups = defaultdict(set)
-    for minute, (section, _) in zip(minutes, found.places, strict=True):
+    for minute, (section, _) in zip(minutes, result.places, strict=True):
         groups[section].add(minute)
     return {frozenset(group) for group in groups.values()}
 
@@ -38,59 +38,59 @@ def test_half_an_hour_is_one_episode_and_a_minute_more_is_two() -> None:
 
 
 def test_a_later_moment_joins_the_open_episode_at_the_next_place() -> None:
-    found = segment(moments(25), [a_section(1, 0, 10, is_open=True)])
-    assert found.places == ((UUID(int=1), 3),)
-    (changed,) = found.changed
+    result = segment(moments(25), [a_section(1, 0, 10, is_open=True)])
+    assert result.places == ((UUID(int=1), 3),)
+    (changed,) = result.changed
     assert (changed.last_at, changed.size, changed.open) == (moments(25)[0][0], 3, True)
 
 
 def test_a_new_episode_closes_the_former() -> None:
-    found = segment(moments(100), [a_section(1, 0, 10, is_open=True)])
-    assert [(section.id == UUID(int=1), section.open) for section in found.changed] == [
+    result = segment(moments(100), [a_section(1, 0, 10, is_open=True)])
+    assert [(section.id == UUID(int=1), section.open) for section in result.changed] == [
         (True, False),
         (False, True),
     ]
-    assert found.joined == {found.places[0][0]}
+    assert result.joined == {result.places[0][0]}
 
 
 def test_an_earlier_moment_joins_the_earlier_episode() -> None:
     earlier, latest = a_section(1, 0, 10), a_section(2, 100, 110, is_open=True)
-    found = segment(moments(20), [earlier, latest])
-    assert found.places == ((UUID(int=1), 3),)
-    assert [section.id for section in found.changed] == [UUID(int=1)]
-    assert not found.changed[0].open
+    result = segment(moments(20), [earlier, latest])
+    assert result.places == ((UUID(int=1), 3),)
+    assert [section.id for section in result.changed] == [UUID(int=1)]
+    assert not result.changed[0].open
 
 
 def test_a_moment_before_all_others_begins_an_episode_that_is_over() -> None:
-    found = segment(moments(-90), [a_section(1, 0, 10, is_open=True)])
-    (changed,) = found.changed
-    assert (changed.id, changed.open) == (found.places[0][0], False)
+    result = segment(moments(-90), [a_section(1, 0, 10, is_open=True)])
+    (changed,) = result.changed
+    assert (changed.id, changed.open) == (result.places[0][0], False)
 
 
 def test_a_moment_between_episodes_joins_the_nearer() -> None:
-    found = segment(moments(35), [a_section(1, 0, 10), a_section(2, 50, 60)])
-    assert found.places == ((UUID(int=2), 3),)
+    result = segment(moments(35), [a_section(1, 0, 10), a_section(2, 50, 60)])
+    assert result.places == ((UUID(int=2), 3),)
 
 
 def test_an_episode_that_was_closed_too_soon_goes_on() -> None:
-    found = segment(moments(25), [a_section(1, 0, 10)])
-    assert found.places == ((UUID(int=1), 3),)
-    assert found.changed[0].open
+    result = segment(moments(25), [a_section(1, 0, 10)])
+    assert result.places == ((UUID(int=1), 3),)
+    assert result.changed[0].open
 
 
 def test_one_that_is_before_another_that_is_closed_stays_closed() -> None:
-    found = segment(moments(25), [a_section(1, 0, 10), a_section(2, 90, 95)])
-    assert [(section.id, section.open) for section in found.changed] == [(UUID(int=1), False)]
+    result = segment(moments(25), [a_section(1, 0, 10), a_section(2, 90, 95)])
+    assert [(section.id, section.open) for section in result.changed] == [(UUID(int=1), False)]
 
 
 def test_moments_at_one_time_are_ordered_by_their_position() -> None:
-    found = segment([(NOON, 2), (NOON, 0), (NOON, 1)], [])
-    assert [place for _, place in found.places] == [3, 1, 2]
+    result = segment([(NOON, 2), (NOON, 0), (NOON, 1)], [])
+    assert [place for _, place in result.places] == [3, 1, 2]
 
 
 def test_an_empty_batch_changes_no_episode() -> None:
-    found = segment([], [a_section(1, 0, 10, is_open=True)])
-    assert (found.places, found.changed, found.joined) == ((), (), frozenset())
+    result = segment([], [a_section(1, 0, 10, is_open=True)])
+    assert (result.places, result.changed, result.joined) == ((), (), frozenset())
 
 
 def test_a_gap_below_nothing_is_refused() -> None:
@@ -120,9 +120,9 @@ def test_one_episode_at_most_is_open_across_batches(batches: list[list[int]]) ->
     sections: dict[UUID, EpisodeSegment] = {}
     places: list[tuple[UUID, int]] = []
     for batch in batches:
-        found = segment(moments(*batch), list(sections.values()))
-        sections |= {section.id: section for section in found.changed}
-        places += found.places
+        result = segment(moments(*batch), list(sections.values()))
+        sections |= {section.id: section for section in result.changed}
+        places += result.places
     assert len(set(places)) == len(places)
     opened = [section for section in sections.values() if section.open]
     assert len(opened) == 1

@@ -33,8 +33,8 @@ def test_a_short_episode_is_told_whole_with_its_speakers() -> None:
         Line(speaker="Ben", text="Good!"),
         Line(text="I was glad."),
     ]
-    told = "Ada: The keel is laid. It is oak. From Galicia. Ben: Good! I was glad."
-    assert extractive_summary(lines) == told
+    summary = "Ada: The keel is laid. It is oak. From Galicia. Ben: Good! I was glad."
+    assert extractive_summary(lines) == summary
 
 
 def test_shared_subjects_are_summarized_before_isolated_ones() -> None:
@@ -84,11 +84,11 @@ def test_a_summary_is_bounded_and_quotes_only_its_lines(lines: list[Line], longe
     summary = extractive_summary(lines, longest=longest)
     assert len(summary) <= longest
     assert bool(summary) == any(line.text.strip() for line in lines)
-    said = " ".join(line.text for line in lines)
+    text = " ".join(line.text for line in lines)
     bare = summary.replace("Ada: ", "").replace("Ben: ", "").removesuffix("…")
     position = 0
     for sentence in filter(None, bare.split(". ")):
-        found = said.find(sentence.rstrip("."), position)
-        assert found >= 0, f"{sentence!r} was not said there"
-        position = found
+        start = text.find(sentence.rstrip("."), position)
+        assert start >= 0, f"{sentence!r} was not said there"
+        position = start
     assert summary == extractive_summary(lines, longest=longest)

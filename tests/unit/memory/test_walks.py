@@ -60,23 +60,23 @@ def test_every_path_follows_existing_edges_at_the_shortest_distance(
     drawn: list[tuple[int, int, Relation]], start: int
 ) -> None:
     levels, far = levels_of(drawn, start)
-    found = unfold(NODES[start], levels)
-    assert {reached.node for reached in found} == {NODES[place] for place in far if place != start}
-    ties = {(NODES[source], NODES[target], relation) for source, target, relation in drawn}
-    for reached in found:
+    paths = unfold(NODES[start], levels)
+    assert {reached.node for reached in paths} == {NODES[place] for place in far if place != start}
+    relations = {(NODES[source], NODES[target], relation) for source, target, relation in drawn}
+    for reached in paths:
         assert reached.hops == far[NODES.index(reached.node)]
         at = NODES[start]
         for tie in reached.path:
-            assert (tie.source, tie.target, tie.relation) in ties
+            assert (tie.source, tie.target, tie.relation) in relations
             assert at in (tie.source, tie.target)
             at = tie.target if tie.source == at else tie.source
         assert at == reached.node
-    assert [reached.hops for reached in found] == sorted(reached.hops for reached in found)
+    assert [reached.hops for reached in paths] == sorted(reached.hops for reached in paths)
 
 
 def test_an_edge_walked_backwards_keeps_its_direction() -> None:
-    (found,) = unfold(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
-    assert found.path == (
+    (path,) = unfold(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
+    assert path.path == (
         TraversedEdge(source=NODES[1], target=NODES[0], relation=Relation.CAUSES, weight=0.5),
     )
 

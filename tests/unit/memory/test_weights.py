@@ -26,7 +26,7 @@ def test_named_weights_change_and_the_others_stay(text: str, weights: Weights) -
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("smell=1", "got 'smell=1'; names are words, meaning, .*mood"),
         ("=1", "names are"),
@@ -39,8 +39,8 @@ def test_named_weights_change_and_the_others_stay(text: str, weights: Weights) -
         ("words=1,words=2", "names words twice"),
     ],
 )
-def test_an_invalid_weight_is_refused_with_the_reason(text: str, said: str) -> None:
-    with pytest.raises(ConfigurationInvalid, match=said):
+def test_an_invalid_weight_is_refused_with_the_reason(text: str, message: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=message):
         parse_weights(text)
 
 

@@ -117,10 +117,10 @@ def edge(target: str, condition: str = "", weight: int = 0, label: str = "") -> 
     ],
 )
 def test_a_preferred_label_ranks_between_condition_and_weight(edges: list[PipelineEdge], chosen: str) -> None:
-    found = choose_edge(edges, NodeOutcome.SUCCESS, {"count": 3}, preferred="mine")
+    choice = choose_edge(edges, NodeOutcome.SUCCESS, {"count": 3}, preferred="mine")
 
-    assert found is not None
-    assert found.target == chosen
+    assert choice is not None
+    assert choice.target == chosen
 
 
 def test_an_outcome_that_only_a_walk_can_have_is_no_condition() -> None:

@@ -39,8 +39,8 @@ def replies(*outcomes: NodeOutcome, mode: str = "reflection") -> tuple[Progress[
     checkpoint: Checkpoint[State] = begin(graph, {})
     ran, result = list[str](), None
     while True:
-        walking = advance(graph, checkpoint, handlers, resume_with=result, clock=CLOCK)
-        progress = run_alone(walking, answer=str)
+        run = advance(graph, checkpoint, handlers, resume_with=result, clock=CLOCK)
+        progress = run_alone(run, answer=str)
         checkpoint, result = progress.checkpoint, {"text": "{}"}
         ran += [step.node for step in progress.steps if not step.suspended]
         if progress.status is ProgressStatus.FINISHED:
@@ -62,10 +62,10 @@ ASKED = ["llm_reflect", "process"]
 def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
     outcomes: list[NodeOutcome], exit_node: str, ran: list[str]
 ) -> None:
-    progress, walked = replies(*outcomes)
+    progress, nodes = replies(*outcomes)
 
-    seen = [node for node in walked if node in {*ASKED, "record", "nop"}]
-    assert (progress.exit, seen) == (exit_node, ran)
+    visited = [node for node in nodes if node in {*ASKED, "record", "nop"}]
+    assert (progress.exit, visited) == (exit_node, ran)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
     ],
 )
 def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
-    _, walked = replies(NodeOutcome.RETRY, NodeOutcome.SUCCESS, mode=mode)
+    _, nodes = replies(NodeOutcome.RETRY, NodeOutcome.SUCCESS, mode=mode)
 
-    assert [node for node in walked if node.startswith("llm_")] == [node, node]
+    assert [node for node in nodes if node.startswith("llm_")] == [node, node]
 
 
 @pytest.mark.parametrize(

@@ -39,14 +39,14 @@ def test_a_walk_runs_its_steps_in_order_each_from_the_state_before() -> None:
 
 
 def test_each_step_leaves_a_record_and_the_observer_sees_it() -> None:
-    seen: list[StepRecord] = []
+    observed: list[StepRecord] = []
     handlers: dict[str, Any] = {"a": says(x=1)}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
 
-    progress = run_alone(advance(graph, begin(graph, {}), handlers, clock=CLOCK, observer=seen.append))
+    progress = run_alone(advance(graph, begin(graph, {}), handlers, clock=CLOCK, observer=observed.append))
 
     record = progress.steps[0]
-    assert tuple(seen) == progress.steps
+    assert tuple(observed) == progress.steps
     assert (record.seq, record.node, record.handler) == (1, "a", "a")
     assert (record.started_at, record.outcome, record.suspended) == (CLOCK.now(), NodeOutcome.SUCCESS, False)
     assert record.changed == ("x",)
@@ -54,30 +54,30 @@ def test_each_step_leaves_a_record_and_the_observer_sees_it() -> None:
 
 
 def test_a_step_gets_the_answers_to_what_it_needs_in_order() -> None:
-    asked: list[str] = []
+    needs_seen: list[str] = []
 
     def answer(need: str) -> str:
-        asked.append(need)
+        needs_seen.append(need)
         return need.upper()
 
     body = "a [type=a]; b [type=b]; start -> a -> b -> done; start -> lost [weight=-1]"
     progress = walk(body, {"a": needs("owls", "ferries"), "b": needs("tides", name="more")}, answer=answer)
 
-    assert asked == ["owls", "ferries", "tides"]
+    assert needs_seen == ["owls", "ferries", "tides"]
     assert progress.checkpoint.state == {"answers": ["OWLS", "FERRIES"], "more": ["TIDES"]}
     assert nodes_of(progress) == ["a", "b"]
 
 
 def test_a_run_pauses_at_a_need_before_its_step_has_effects() -> None:
-    seen: list[StepRecord] = []
+    observed: list[StepRecord] = []
     handlers: dict[str, Any] = {"a": needs("owls")}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
     checkpoint = begin(graph, {"x": 1})
 
-    walking = advance(graph, checkpoint, handlers, clock=CLOCK, observer=seen.append)
+    run = advance(graph, checkpoint, handlers, clock=CLOCK, observer=observed.append)
 
-    assert next(walking) == "owls"
-    assert (seen, checkpoint.state) == ([], {"x": 1})
+    assert next(run) == "owls"
+    assert (observed, checkpoint.state) == ([], {"x": 1})
 
 
 def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
@@ -90,11 +90,11 @@ def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
 
     handlers: dict[str, Any] = {"a": careful}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
-    walking = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
-    next(walking)
+    run = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
+    next(run)
 
     with pytest.raises(StopIteration) as stopped:
-        walking.throw(NotFound("there are no owls"))
+        run.throw(NotFound("there are no owls"))
 
     assert stopped.value.value.checkpoint.state == {"refused": "there are no owls"}
 
@@ -102,11 +102,11 @@ def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
 def test_an_answer_that_is_an_error_nobody_expects_names_the_node() -> None:
     handlers: dict[str, Any] = {"a": needs("owls")}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
-    walking = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
-    next(walking)
+    run = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
+    next(run)
 
     with pytest.raises(NotFound) as caught:
-        walking.throw(NotFound("there are no owls"))
+        run.throw(NotFound("there are no owls"))
 
     assert caught.value.__notes__ == ["in pipeline g, node a, handler a"]
 

@@ -123,7 +123,7 @@ def test_the_same_text_is_parsed_once() -> None:
     ],
 )
 def test_a_broken_rule_is_named(body: str, fault: str) -> None:
-    assert any(fault in found for found in faults_of(f"{HEAD}{body} }}"))
+    assert any(fault in line for line in faults_of(f"{HEAD}{body} }}"))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_a_broken_rule_is_named(body: str, fault: str) -> None:
     ],
 )
 def test_a_text_that_is_no_digraph_is_refused_with_the_place(text: str, fault: str) -> None:
-    assert any(fault in found for found in faults_of(text))
+    assert any(fault in line for line in faults_of(text))
 
 
 def test_every_fault_is_listed_at_once() -> None:

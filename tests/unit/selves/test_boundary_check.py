@@ -61,8 +61,8 @@ def test_a_pattern_is_found_on_word_borders(pattern: str, text: str, crosses: bo
 
 
 def test_the_crossing_says_what_called_the_boundary_up() -> None:
-    (crossing,) = check(["all is well", "now lie"], [rule()], {})
-    assert (crossing.boundary.name, crossing.text, crossing.why) == ("no_lies", 1, "it says “lie”")
+    (match,) = check(["all is well", "now lie"], [rule()], {})
+    assert (match.boundary.name, match.text, match.why) == ("no_lies", 1, "it says “lie”")
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_the_crossing_says_what_called_the_boundary_up() -> None:
 def test_a_text_near_an_example_in_meaning_is_a_match(cosine: float, crosses: bool) -> None:
     boundary = rule(patterns=(), examples=("far", "near"))
     vectors = {"far": [0.0, 0.0, 1.0], "near": [1.0, 0.0, 0.0], "text": [cosine, (1 - cosine**2) ** 0.5, 0.0]}
-    found = check(["text"], [boundary], vectors)
-    assert bool(found) is crosses
-    assert not found or "“near”" in found[0].why
+    matches = check(["text"], [boundary], vectors)
+    assert bool(matches) is crosses
+    assert not matches or "“near”" in matches[0].why
 
 
 def test_without_vectors_patterns_do() -> None:

@@ -70,8 +70,8 @@ def test_the_constants_are_those_of_the_source(drive: Drive, rate: float, cooldo
     ],
 )
 def test_a_level_is_a_function_of_time(state: dict[str, object], after_h: float, level: float) -> None:
-    found = drives(Drive.CURIOSITY, **state).level(Drive.CURIOSITY, NOW + hours(after_h))
-    assert found == pytest.approx(level)
+    current = drives(Drive.CURIOSITY, **state).level(Drive.CURIOSITY, NOW + hours(after_h))
+    assert current == pytest.approx(level)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +106,13 @@ def test_from_the_threshold_on_it_is_urgent(level: float, urgent: bool) -> None:
     ],
 )
 def test_when_the_next_drive_presses(drive: Drive, state: dict[str, object], in_h: float | None) -> None:
-    found = next_urgent_at(drives(drive, **state), NOW)
+    following = next_urgent_at(drives(drive, **state), NOW)
     if in_h is None:
-        assert found is None
+        assert following is None
     else:
-        assert found is not None
-        assert found[1] == drive
-        assert found[0] - NOW == pytest.approx(hours(in_h), abs=timedelta(seconds=1))
+        assert following is not None
+        assert following[1] == drive
+        assert following[0] - NOW == pytest.approx(hours(in_h), abs=timedelta(seconds=1))
 
 
 @given(
@@ -126,11 +126,11 @@ def test_a_level_stays_in_range_and_is_urgent_as_predicted(
     level: float, after_h: float, building: bool, satisfied_h: float | None, drive: Drive
 ) -> None:
     at = None if satisfied_h is None else NOW + hours(satisfied_h)
-    found = drives(drive, level=level, building=building, satisfied_at=at)
-    assert 0 <= found.level(drive, NOW + hours(after_h)) <= 1
-    following = next_urgent_at(found, NOW)
-    if following is not None:
-        assert found.level(following[1], following[0] + timedelta(seconds=1)) >= URGENT - 1e-6
+    own = drives(drive, level=level, building=building, satisfied_at=at)
+    assert 0 <= own.level(drive, NOW + hours(after_h)) <= 1
+    predicted = next_urgent_at(own, NOW)
+    if predicted is not None:
+        assert own.level(predicted[1], predicted[0] + timedelta(seconds=1)) >= URGENT - 1e-6
 
 
 @pytest.mark.parametrize(

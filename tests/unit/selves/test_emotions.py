@@ -69,7 +69,7 @@ def test_without_a_mood_that_can_be_read_it_is_the_baseline(stored: dict[str, ob
 
 
 @pytest.mark.parametrize(
-    ("said", "baseline"),
+    ("texts", "baseline"),
     [
         ([], USUAL),
         (["plain"], USUAL),
@@ -80,8 +80,8 @@ def test_without_a_mood_that_can_be_read_it_is_the_baseline(stored: dict[str, ob
         (["valence 7"], Feeling(1.0, 0.3)),
     ],
 )
-def test_the_baseline_is_what_the_identity_says(said: list[str], baseline: Feeling) -> None:
-    assert baseline_of(said) == pytest.approx(baseline)
+def test_the_baseline_is_what_the_identity_says(texts: list[str], baseline: Feeling) -> None:
+    assert baseline_of(texts) == pytest.approx(baseline)
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ from arbor.selves.values import BeliefStatus
 def test_trust_is_the_share_that_went_well_faded_since(
     successes: int, interactions: int, tick: int, last: int, expected: float
 ) -> None:
-    found = trust(successes=successes, interactions=interactions, tick=tick, last_tick=last)
-    assert found == pytest.approx(expected)
+    share = trust(successes=successes, interactions=interactions, tick=tick, last_tick=last)
+    assert share == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("old", "new", "after"), [(0.5, None, 0.5), (0.5, 1.0, 0.65), (0.5, 0.0, 0.35)])
@@ -56,17 +56,17 @@ def test_an_impression_counts_for_a_part(old: float, new: float | None, after: f
 def test_evidence_moves_a_belief_by_its_odds(
     confidence: float, stability: float, supports: bool, strength: float, after: float
 ) -> None:
-    found = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
-    assert found == pytest.approx(after, abs=1e-3)
+    weighed = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
+    assert weighed == pytest.approx(after, abs=1e-3)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.floats(0, 1))
 def test_evidence_moves_a_belief_by_at_most_one_step_in_range(
     confidence: float, stability: float, supports: bool, strength: float
 ) -> None:
-    found = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
-    assert 0 <= found <= 1
-    assert abs(found - confidence) <= LARGEST_STEP + 1e-4
+    weighed = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
+    assert 0 <= weighed <= 1
+    assert abs(weighed - confidence) <= LARGEST_STEP + 1e-4
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_one_decision_moves_a_belief_by_one_step(wanted: float) -> None:
 def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
     outcome: ExperienceOutcome, attempts: int, successes: int, begins: str
 ) -> None:
-    found = lesson(
+    text = lesson(
         action="recall",
         about="the tide",
         outcome=outcome,
@@ -113,12 +113,12 @@ def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
         attempts=attempts,
         successes=successes,
     )
-    assert found.startswith(begins)
-    assert bool(found) is bool(begins)
+    assert text.startswith(begins)
+    assert bool(text) is bool(begins)
 
 
 @pytest.mark.parametrize(
-    ("actions", "found"),
+    ("actions", "habits"),
     [
         ("", []),
         ("ab" * 2, []),
@@ -129,12 +129,12 @@ def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
         ("ab" * 3 + "x" + "abc" * 3, [("abc", 3), ("ab", 6)]),
     ],
 )
-def test_actions_repeated_three_times_are_a_habit(actions: str, found: list[tuple[str, int]]) -> None:
-    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(list(actions))] == found
+def test_actions_repeated_three_times_are_a_habit(actions: str, habits: list[tuple[str, int]]) -> None:
+    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(list(actions))] == habits
 
 
 @pytest.mark.parametrize(
-    ("actions", "found"),
+    ("actions", "habits"),
     [
         ("a-b" * 3, []),
         ("ab-" * 3, [("ab", 3)]),
@@ -142,9 +142,9 @@ def test_actions_repeated_three_times_are_a_habit(actions: str, found: list[tupl
         ("---", []),
     ],
 )
-def test_no_habit_goes_over_a_gap(actions: str, found: list[tuple[str, int]]) -> None:
+def test_no_habit_goes_over_a_gap(actions: str, habits: list[tuple[str, int]]) -> None:
     with_gaps = [None if action == "-" else action for action in actions]
-    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(with_gaps)] == found
+    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(with_gaps)] == habits
 
 
 def test_a_habit_says_itself() -> None:

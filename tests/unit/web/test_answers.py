@@ -83,9 +83,9 @@ def test_an_answer_is_read_with_the_sources_it_rests_on() -> None:
         "worth_keeping": False,
     }
 
-    found = read_answer(f"```json\n{json.dumps(written)}\n```", pages=2)
+    answer = read_answer(f"```json\n{json.dumps(written)}\n```", pages=2)
 
-    assert found == InquiryAnswer(text="Eleven.\ufffd", confidence=0.8, sources=(1, 0), worth_keeping=False)
+    assert answer == InquiryAnswer(text="Eleven.\ufffd", confidence=0.8, sources=(1, 0), worth_keeping=False)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_an_invalid_answer_is_refused(text: str) -> None:
 
 
 def test_an_appraisal_is_a_number_and_a_reason() -> None:
-    found = read_appraisal('{"confidence": 0.3, "reason": "one source"}')
-    assert (found.confidence, found.reason) == (0.3, "one source")
+    appraisal = read_appraisal('{"confidence": 0.3, "reason": "one source"}')
+    assert (appraisal.confidence, appraisal.reason) == (0.3, "one source")
     with pytest.raises(ReplyInvalid):
         read_appraisal('{"confidence": 3}')
 
@@ -119,12 +119,14 @@ def test_a_rule_quotes_and_says_that_it_does() -> None:
     request = answer_request(
         "How deep is the reef?", PAGES, remembered=[], nonce=MARK, window=WINDOW, for_rule=True
     )
-    found = read_answer(json.dumps(rule_answer(request.context)), pages=2)
+    answer = read_answer(json.dumps(rule_answer(request.context)), pages=2)
 
-    assert found.text == "“The reef is eleven fathoms deep.” [1]"
-    assert found.sources == (0,)
+    assert answer.text == "“The reef is eleven fathoms deep.” [1]"
+    assert answer.sources == (0,)
     assert (
         rule_answer({"question": "Who sings?", "texts": ["The reef is eleven fathoms deep."]})["answer"] == ""
     )
-    asked = appraise_request("?", found, PAGES, nonce=MARK, window=WINDOW, for_rule=True)
-    assert read_appraisal(json.dumps(rule_appraisal(asked.context))).confidence == found.confidence
+    appraisal_request = appraise_request("?", answer, PAGES, nonce=MARK, window=WINDOW, for_rule=True)
+    assert (
+        read_appraisal(json.dumps(rule_appraisal(appraisal_request.context))).confidence == answer.confidence
+    )

@@ -21,17 +21,17 @@ def results(*urls: str) -> list[SearchResult]:
 
 def test_pages_keep_the_order_of_results_and_failures_are_listed() -> None:
     search = ScriptedSearch({"one": results("a", "missing"), "two": WebFailed("the search is away")})
-    found = look_up(PLAN, search=search, fetch=ScriptedPages({"a": "x" * 9_000}), deadline_s=5)
+    findings = look_up(PLAN, search=search, fetch=ScriptedPages({"a": "x" * 9_000}), deadline_s=5)
 
-    (page,) = found.pages
+    (page,) = findings.pages
     assert (page.url, page.text.count("x")) == ("a", PAGE_LENGTH)
     assert page.text.endswith("… (the page goes on; 9000 characters in all)")
-    assert found.failures == ("search 'two': the search is away", "missing answered 404")
-    assert Findings.from_json(found.to_json()) == found
+    assert findings.failures == ("search 'two': the search is away", "missing answered 404")
+    assert Findings.from_json(findings.to_json()) == findings
 
 
 @pytest.mark.parametrize(
-    ("search", "pages", "said"),
+    ("search", "pages", "message"),
     [
         ({"": WebFailed("away")}, {}, "search 'one': away; search 'two': away"),
         ({}, {}, "nothing was found for one, two"),
@@ -40,9 +40,9 @@ def test_pages_keep_the_order_of_results_and_failures_are_listed() -> None:
     ],
 )
 def test_a_lookup_that_reads_no_page_is_a_failure(
-    search: dict[str, list[SearchResult]], pages: dict[str, str], said: str
+    search: dict[str, list[SearchResult]], pages: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(WebFailed, match=said):
+    with pytest.raises(WebFailed, match=message):
         look_up(PLAN, search=ScriptedSearch(search), fetch=ScriptedPages(pages), deadline_s=5)
 
 
@@ -53,8 +53,10 @@ def test_a_snippet_replaces_a_failed_page_but_not_a_refused_one() -> None:
                 raise WebRefused(f"{url} may not be read here")
             return super().fetch(url, deadline_s=deadline_s)
 
-    found = [SearchResult(url=url, title=url, snippet=f"{url} is deep") for url in ("a", "missing", "closed")]
-    search = ScriptedSearch({"": found})
+    search_results = [
+        SearchResult(url=url, title=url, snippet=f"{url} is deep") for url in ("a", "missing", "closed")
+    ]
+    search = ScriptedSearch({"": search_results})
 
     findings = look_up(PLAN, search=search, fetch=Pages({"a": "text"}), deadline_s=5)
     assert [(page.url, page.text) for page in findings.pages] == [
@@ -85,6 +87,8 @@ def test_two_addresses_of_one_page_are_one_source() -> None:
         def fetch(self, url: str, *, deadline_s: float) -> Page:
             return Page(url="https://same", title="", text="The reef.")
 
-    found = look_up(PLAN, search=ScriptedSearch({"": results("a", "b")}), fetch=Redirecting({}), deadline_s=5)
+    findings = look_up(
+        PLAN, search=ScriptedSearch({"": results("a", "b")}), fetch=Redirecting({}), deadline_s=5
+    )
 
-    assert [(page.url, page.title) for page in found.pages] == [("https://same", "about b")]
+    assert [(page.url, page.title) for page in findings.pages] == [("https://same", "about b")]

@@ -60,22 +60,22 @@ def test_every_action_has_its_act() -> None:
 
 
 def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
-    found = Answers({RecallRequest: []})
+    answers = Answers({RecallRequest: []})
     heartbeat = acted(
         paid("recall", query="a"),
         refusal_of("fly", DecisionVerdict.UNKNOWN, "there is no fly"),
         paid("rest"),
-        answers=found,
+        answers=answers,
     )
 
-    assert [(deed.result.action, deed.result.outcome.value) for deed in heartbeat.deeds] == [
+    assert [(record.result.action, record.result.outcome.value) for record in heartbeat.deeds] == [
         ("recall", "partial"),
         ("fly", "blocked"),
         ("rest", "success"),
     ]
     assert heartbeat.energy_end == heartbeat.state.energy == 9.0
     assert (heartbeat.rests, heartbeat.has_acted) == (1, True)
-    assert [deed.to_json()["verdict"] for deed in heartbeat.deeds] == ["run", "unknown", "run"]
+    assert [record.to_json()["verdict"] for record in heartbeat.deeds] == ["run", "unknown", "run"]
     assert "turn" not in heartbeat.deeds[0].to_json()
 
 
@@ -111,8 +111,8 @@ def test_an_action_that_the_template_forbids_is_audited() -> None:
 
 
 def test_percepts_are_consumed_together_with_the_actions() -> None:
-    seen = situation(percepts=[percept(id=str(UUID(int=50)))])
-    assert acted(paid("rest"), view=seen).effects.heard == (UUID(int=50),)
+    view = situation(percepts=[percept(id=str(UUID(int=50)))])
+    assert acted(paid("rest"), view=view).effects.heard == (UUID(int=50),)
 
 
 @pytest.mark.parametrize("error", [NotFound("there is no such thing"), ZeroDivisionError("on purpose")])
@@ -165,12 +165,12 @@ def test_a_message_that_was_not_sent_is_not_remembered_as_one() -> None:
 
 
 def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
-    found = [recalled(1, role="Ada"), recalled(2, content="x" * 1_000)]
-    answers = Answers({RecallRequest: found, Themes: ["evenings", "club"]})
+    memories = [recalled(1, role="Ada"), recalled(2, content="x" * 1_000)]
+    answers = Answers({RecallRequest: memories, Themes: ["evenings", "club"]})
     decision = paid("recall", query="ferries", limit=7, types=["semantic"], since="2026-01-01")
     heartbeat = acted(decision, answers=answers, vectors={"ferries": [0.5, 0.5]})
 
-    request, themes = answers.asked
+    request, clusters = answers.asked
     assert (request.agent_id, request.text, request.vector) == (AGENT, "ferries", [0.5, 0.5])
     assert (request.limit, request.model, request.now) == (7, MODEL, NOW)
     assert request.only.types == frozenset({MemoryType.SEMANTIC})
@@ -178,15 +178,15 @@ def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
     assert request.only.without_session == NOT_OWN_BEATS.without_session
     # What it looks for on purpose is not coloured by how it feels.
     assert request.mood is None
-    assert (themes.recalled, themes.vector, themes.model) == (found, [0.5, 0.5], MODEL)
+    assert (clusters.recalled, clusters.vector, clusters.model) == (memories, [0.5, 0.5], MODEL)
     result = heartbeat.deeds[0].result
     assert result.summary.startswith("2 memories about 'ferries': memory 1; ")
     assert result.summary.endswith("on the tip of the tongue: theme evenings; club")
-    assert result.memory_ids == [str(memory.id) for memory in found]
+    assert result.memory_ids == [str(memory.id) for memory in memories]
     first, second = result.brought.split("\n")
-    assert first == f"[{found[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
+    assert first == f"[{memories[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
     assert READ_LENGTH <= len(second) < READ_LENGTH + 100
-    assert heartbeat.effects.recalls == ({found[0].id: 1.0, found[1].id: 0.5},)
+    assert heartbeat.effects.recalls == ({memories[0].id: 1.0, memories[1].id: 0.5},)
 
 
 def test_a_recall_that_finds_nothing_says_so_and_counts_as_none() -> None:
@@ -312,19 +312,19 @@ def test_brainstormed_goals_are_added_while_there_is_room() -> None:
     assert result.summary.startswith("'Count the lamps' is ")
     assert "not 'Chart the reef': " in result.summary
     assert heartbeat.effects.backlog is backlog
-    (made,) = heartbeat.present.goal_changes
-    assert (made.title, made.kind) == ("Count the lamps", GoalChangeKind.CREATED)
-    assert backlog.goal(made.goal_id).description == "Why: so"
+    (change,) = heartbeat.present.goal_changes
+    assert (change.title, change.kind) == ("Count the lamps", GoalChangeKind.CREATED)
+    assert backlog.goal(change.goal_id).description == "Why: so"
 
 
 def test_a_goal_is_moved_and_one_that_is_not_there_is_said() -> None:
     goal = goal_row("reef")
     backlog = backlog_of(goal)
     moved = paid("reprioritize", goal_id=str(goal.id), state="queued")
-    gone = paid("reprioritize", goal_id=str(UUID(int=9)), state="active")
-    heartbeat = acted(moved, gone, answers=Answers({OpenBacklog: backlog}))
+    missing = paid("reprioritize", goal_id=str(UUID(int=9)), state="active")
+    heartbeat = acted(moved, missing, answers=Answers({OpenBacklog: backlog}))
 
-    assert [deed.result.outcome.value for deed in heartbeat.deeds] == ["success", "failure"]
+    assert [record.result.outcome.value for record in heartbeat.deeds] == ["success", "failure"]
     assert backlog.goal(goal.id).state is GoalState.QUEUED
     assert [change.kind for change in heartbeat.present.goal_changes] == [GoalChangeKind.MOVED]
     assert "there is no open goal" in heartbeat.deeds[1].result.summary
@@ -339,7 +339,7 @@ def test_an_inquiry_begins_and_is_left_to_the_step_that_carries_it_on() -> None:
     refused = refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[])
     heartbeat = acted(paid("rest"), shallow, refused, deep, energy_start=20.0)
 
-    assert [deed.result.outcome.value for deed in heartbeat.deeds] == [
+    assert [record.result.outcome.value for record in heartbeat.deeds] == [
         "success",
         "unknown",
         "blocked",

@@ -50,7 +50,7 @@ def changes_of(heartbeat: Beat) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("circumstances", "seen", "rules"),
+    ("circumstances", "view", "rules"),
     [
         ({}, {}, []),
         ({}, {"degradation": Degradation.CONSERVATION}, []),
@@ -70,21 +70,23 @@ def changes_of(heartbeat: Beat) -> list[tuple[str, str]]:
     ],
 )
 def test_rules_add_goals_by_what_the_beat_has_seen(
-    circumstances: dict[str, Any], seen: dict[str, Any], rules: list[str]
+    circumstances: dict[str, Any], view: dict[str, Any], rules: list[str]
 ) -> None:
     backlog = backlog_of()
     opening = opening_of(circumstances=Circumstances(**circumstances))
     result, answers = with_backlog(
-        inject_goals, heartbeat_of(view=situation(**seen), opening=opening), backlog
+        inject_goals, heartbeat_of(view=situation(**view), opening=opening), backlog
     )
 
-    made = result.present.goal_changes
+    goal_changes = result.present.goal_changes
     assert answers.kinds == ([OpenBacklog] if rules else [])
-    assert [(change.kind, change.by_rule) for change in made] == [(GoalChangeKind.CREATED, True)] * len(rules)
-    assert [backlog.goal(change.goal_id).rule for change in made] == rules
+    assert [(change.kind, change.by_rule) for change in goal_changes] == [
+        (GoalChangeKind.CREATED, True)
+    ] * len(rules)
+    assert [backlog.goal(change.goal_id).rule for change in goal_changes] == rules
     assert result.effects.backlog is (backlog if rules else None)
     # The new goals are seen in this very heartbeat, in order.
-    ids = {change.goal_id for change in made}
+    ids = {change.goal_id for change in goal_changes}
     assert ids <= {item.id for item in result.situation.goals}
     priorities = [item.priority for item in result.situation.goals]
     assert priorities == sorted(priorities, reverse=True)
@@ -185,17 +187,17 @@ def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
 # --- After the actions ---------------------------------------------------------------------------------
 
 
-def carried_out(*deeds: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
+def carried_out(*records: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
     """Run `goals` after these deeds, with intents that the heartbeat has locked where their actions ran."""
     rows = [goal_row("reef")]
-    ran = {deed.decision.intent_id for deed in deeds if deed.decision.runs}
+    ran = {record.decision.intent_id for record in records if record.decision.runs}
     keys = [str(intent.id) for intent in intents if str(intent.id) in ran]
     for intent in intents:
         if str(intent.id) in ran:
             intent.status, intent.locked_by, intent.ticks_used = IntentStatus.LOCKED, HEARTBEAT, 1
     backlog = backlog_of(*rows, intents=intents)
     values: dict[str, Any] = {
-        "present": TurnRecord(deeds=list(deeds)),
+        "present": TurnRecord(deeds=list(records)),
         "served": keys,
         "counted": keys,
         "reply": Reply(),
@@ -209,7 +211,7 @@ def on_intent(action: str = "recall", **changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("deed", "status", "attempts", "ticks", "kinds"),
+    ("record", "status", "attempts", "ticks", "kinds"),
     [
         (on_intent(), IntentStatus.COMPLETED, 1, 1, ["progressed"]),
         (on_intent(outcome=ActionOutcome.FAILURE), IntentStatus.PENDING, 1, 1, ["progressed"]),
@@ -228,10 +230,10 @@ def on_intent(action: str = "recall", **changes: Any) -> Any:
     ],
 )
 def test_an_intent_ends_as_its_action_did(
-    deed: Any, status: IntentStatus, attempts: int, ticks: int, kinds: list[str]
+    record: Any, status: IntentStatus, attempts: int, ticks: int, kinds: list[str]
 ) -> None:
     intent = intent_row(REEF)
-    heartbeat, _ = carried_out(deed, intents=[intent])
+    heartbeat, _ = carried_out(record, intents=[intent])
 
     assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts, ticks)
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
@@ -247,7 +249,7 @@ def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
 
 
 def test_actions_for_one_goal_count_as_one_progress() -> None:
-    deeds = [
+    records = [
         action_record_of("recall", goal_id=str(REEF.id)),
         action_record_of("recall", index=1, goal_id=str(REEF.id)),
         action_record_of("reflect", index=2, goal_id=str(REEF.id)),
@@ -255,7 +257,7 @@ def test_actions_for_one_goal_count_as_one_progress() -> None:
         action_record_of("recall", index=4, goal_id=GONE),
         action_record_of("recall", index=5, goal_id=str(REEF.id), outcome=ActionOutcome.FAILURE),
     ]
-    heartbeat, backlog = carried_out(*deeds)
+    heartbeat, backlog = carried_out(*records)
 
     assert changes_of(heartbeat) == [("Chart the reef", "progressed")]
     assert heartbeat.present.goal_changes[0].change == "by recall, reflect"

@@ -73,7 +73,7 @@ def test_an_item_beyond_a_boundary_is_dropped_and_recorded() -> None:
     (dropped,) = heartbeat.present.dropped
     assert dropped.path == "memory_notes[0]"
     assert "no_deception" in dropped.reason
-    assert [crossing.path for crossing in heartbeat.crossings] == ["memory_notes[0]"]
+    assert [match.path for match in heartbeat.crossings] == ["memory_notes[0]"]
 
 
 @pytest.mark.parametrize(

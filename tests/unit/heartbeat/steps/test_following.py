@@ -103,7 +103,7 @@ def test_a_beat_of_two_turns_ends_as_one() -> None:
     )
 
     assert (heartbeat.goes_on, heartbeat.said.thinking) == (False, "Who?\n\nInes.")
-    assert [deed.result.action for deed in heartbeat.whole.deeds] == ["recall", "rest"]
+    assert [record.result.action for record in heartbeat.whole.deeds] == ["recall", "rest"]
     # The energy it began with: its results say what it spent.
     assert heartbeat.situation.energy == 10.0
 

@@ -28,9 +28,9 @@ KNOWN = [
 ]
 
 
-def felt(*deeds: Any, answers: Any = None, seen: dict[str, Any] | None = None, **changes: Any) -> Beat:
+def felt(*records: Any, answers: Any = None, seen: dict[str, Any] | None = None, **changes: Any) -> Beat:
     view = situation(**{"capabilities": KNOWN, **(seen or {})})
-    values: dict[str, Any] = {"view": view, "present": TurnRecord(deeds=list(deeds)), "reply": Reply()}
+    values: dict[str, Any] = {"view": view, "present": TurnRecord(deeds=list(records)), "reply": Reply()}
     return (
         Answers({Meetings: answers if answers is not None else []})
         .run(feel(heartbeat_of(**(values | changes))))
@@ -47,13 +47,13 @@ def changed(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
 
 
 def refused_at(view: MatchedBoundary) -> Any:
-    deed = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
-    decision = deed.decision.model_copy(update={"crossed": [view]})
-    return type(deed)(decision=decision, result=deed.result)
+    record = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
+    decision = record.decision.model_copy(update={"crossed": [view]})
+    return type(record)(decision=decision, result=record.result)
 
 
 @pytest.mark.parametrize(
-    ("deeds", "changes", "seen", "reply", "events"),
+    ("records", "changes", "seen", "reply", "events"),
     [
         ([], [], {}, {}, []),
         ([action_record_of("rest")], [], {}, {}, [Event.REST]),
@@ -73,13 +73,13 @@ def refused_at(view: MatchedBoundary) -> Any:
     ],
 )
 def test_events_of_a_heartbeat_move_the_mood(
-    deeds: list[Any],
+    records: list[Any],
     changes: list[GoalChange],
     seen: dict[str, Any],
     reply: dict[str, Any],
     events: list[Event],
 ) -> None:
-    heartbeat = felt(present=TurnRecord(deeds=deeds, goal_changes=changes), seen=seen, reply=Reply(**reply))
+    heartbeat = felt(present=TurnRecord(deeds=records, goal_changes=changes), seen=seen, reply=Reply(**reply))
 
     valence = sum(DELTAS[event].valence for event in events)
     arousal = sum(DELTAS[event].arousal for event in events)
@@ -99,7 +99,7 @@ def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
 
 
 @pytest.mark.parametrize(
-    ("deed", "drive", "by"),
+    ("record", "drive", "by"),
     [
         (action_record_of("recall", cost=1), Drive.CURIOSITY, 0.2),
         (action_record_of("reflect", cost=2), Drive.COHERENCE, 0.2),
@@ -107,15 +107,15 @@ def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
         (action_record_of("recall", cost=1, outcome=ActionOutcome.FAILURE), Drive.CURIOSITY, 0.0),
     ],
 )
-def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: float) -> None:
+def test_an_action_that_worked_satisfies_a_drive(record: Any, drive: Drive, by: float) -> None:
     states = {drive: DriveState(level=1.0, at=NOW) for drive in Drive}
-    heartbeat = felt(deed, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
+    heartbeat = felt(record, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
     drives = read_drives(heartbeat.state.drives or {}, NOW)
     assert drives.level(drive, NOW) == pytest.approx(1.0 - by)
 
 
 @pytest.mark.parametrize(
-    ("deeds", "seen", "stale"),
+    ("records", "seen", "stale"),
     [
         ([], {"stale_beats": 3}, 4),
         ([action_record_of("recall", cost=1)], {"stale_beats": 3}, 4),
@@ -124,18 +124,18 @@ def test_an_action_that_worked_satisfies_a_drive(deed: Any, drive: Drive, by: fl
         ([], {"stale_beats": 3, "percepts": [percept(kind="action_result")]}, 4),
     ],
 )
-def test_beats_without_anything_new_are_counted(deeds: list[Any], seen: dict[str, Any], stale: int) -> None:
-    assert felt(*deeds, seen=seen).state.stale_beats == stale
+def test_beats_without_anything_new_are_counted(records: list[Any], seen: dict[str, Any], stale: int) -> None:
+    assert felt(*records, seen=seen).state.stale_beats == stale
 
 
 def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
-    deeds = [
+    records = [
         action_record_of("recall", cost=1, outcome=ActionOutcome.FAILURE, params={"query": "ferries"}),
         action_record_of("recall", cost=1, index=1),
         action_record_of("rest", index=2),
         action_record_of("fly", index=3, outcome=ActionOutcome.BLOCKED),
     ]
-    heartbeat = felt(*deeds, selfhood=Selfhood(learned={"recall": [4, 4]}))
+    heartbeat = felt(*records, selfhood=Selfhood(learned={"recall": [4, 4]}))
 
     assert heartbeat.state.learned == {"recall": [6, 5], "rest": [1, 1]}
     taught = [
@@ -150,10 +150,10 @@ def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
 
 def test_boundaries_are_audited_wherever_they_came_up() -> None:
     free = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=crossed(), reason="no")
-    taken = ItemBoundaryMatch(
+    accepted = ItemBoundaryMatch(
         path="memory_notes[1]", value="{}", crossed=crossed(BoundaryResponse.FLAG, "resource_limit")
     )
-    heartbeat = felt(refused_at(crossed()), seen={"crossed": [crossed()]}, crossings=[free, taken])
+    heartbeat = felt(refused_at(crossed()), seen={"crossed": [crossed()]}, crossings=[free, accepted])
 
     messages = [note.message for note in heartbeat.effects.audit]
     assert messages == [

@@ -57,13 +57,13 @@ def judging(**changes: Any) -> Inquiry:
 
 def beat_with(*work: Inquiry, **changes: Any) -> Beat:
     """Return a heartbeat whose actions have begun these inquiries."""
-    deeds = [
+    records = [
         action_record_of(
             f"inquire_{item.depth}", index=place, outcome=ActionOutcome.UNKNOWN, cost=3 if place == 0 else 6
         )
         for place, item in enumerate(work)
     ]
-    values: dict[str, Any] = {"work": [*work], "embedding_model": MODEL, "present": TurnRecord(deeds=deeds)}
+    values: dict[str, Any] = {"work": [*work], "embedding_model": MODEL, "present": TurnRecord(deeds=records)}
     return heartbeat_of(**(values | changes))
 
 
@@ -156,13 +156,13 @@ def test_a_shallow_answer_is_stored_and_read_out() -> None:
     # Its text is known only now: maintenance embeds it.
     assert need.vectors is None
     heartbeat = result.state
-    (deed,) = heartbeat.deeds
-    assert deed.result.outcome is ActionOutcome.SUCCESS
-    assert deed.result.summary == f"found out about {QUESTION!r} from 2 pages: Eleven fathoms."
-    assert deed.result.memory_ids == [str(UUID(int=1000))]
-    assert "Confidence 0.90. Sources:" in deed.result.brought
-    assert "- Reef https://reef.example" in deed.result.brought
-    assert "Not read: down" in deed.result.brought
+    (record,) = heartbeat.deeds
+    assert record.result.outcome is ActionOutcome.SUCCESS
+    assert record.result.summary == f"found out about {QUESTION!r} from 2 pages: Eleven fathoms."
+    assert record.result.memory_ids == [str(UUID(int=1000))]
+    assert "Confidence 0.90. Sources:" in record.result.brought
+    assert "- Reef https://reef.example" in record.result.brought
+    assert "Not read: down" in record.result.brought
     assert (heartbeat.work, result.suspend) == ([], None)
 
 
@@ -220,13 +220,13 @@ def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: EndedC
 
     ((memory,),) = [need.memories for need in answers.asked]
     assert memory.detail["confidence"] == 0.4
-    said = ended.state.deeds[0].result
-    assert said.outcome is ActionOutcome.PARTIAL
-    assert "nobody could judge it" in said.brought
+    action_result = ended.state.deeds[0].result
+    assert action_result.outcome is ActionOutcome.PARTIAL
+    assert "nobody could judge it" in action_result.brought
 
 
 @pytest.mark.parametrize(
-    ("step", "kind", "left", "asked"),
+    ("step", "kind", "left", "next_model"),
     [
         ("web", "WebFailed", ["b/y"], None),
         # Another model cannot help where the web is away.
@@ -239,22 +239,22 @@ def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: EndedC
     ],
 )
 def test_a_call_that_failed_asks_the_next_model_or_fails_the_action(
-    step: str, kind: str, left: list[str], asked: str | None
+    step: str, kind: str, left: list[str], next_model: str | None
 ) -> None:
     work = {"web": inquiry(step="web"), "answer": asking(), "appraise": judging()}[step]
     answers = Answers({CallReply: FOUND})
     result = gone_on(beat_with(work, models_left=left), failed(kind), answers)
 
-    if asked is None:
+    if next_model is None:
         ended = result.state.deeds[0].result
         assert (ended.outcome, ended.cost) == (ActionOutcome.FAILURE, 3)
         assert ended.summary == f"did not find out {QUESTION!r}: it is away"
         assert (result.state.work, Placing in answers.kinds) == ([], False)
         return
     suspended, model, request = asked_of(result)
-    assert (suspended, model, result.state.models_left) == (step, asked, left[1:])
+    assert (suspended, model, result.state.models_left) == (step, next_model, left[1:])
     assert "Eleven fathoms." in request.messages[0].content
-    assert result.changed == (f"openai/large is out of reach; {asked} is asked",)
+    assert result.changed == (f"openai/large is out of reach; {next_model} is asked",)
 
 
 def test_inquiries_are_carried_on_one_after_the_other() -> None:
@@ -262,6 +262,6 @@ def test_inquiries_are_carried_on_one_after_the_other() -> None:
     result = gone_on(heartbeat, answered({**REPLY, "worth_keeping": False}))
 
     assert [item.place for item in result.state.work] == [1]
-    assert [deed.result.outcome.value for deed in result.state.deeds] == ["success", "unknown"]
-    following = Answers().run(Work()(result.state))
-    assert asked_of(following)[0] == "web"
+    assert [record.result.outcome.value for record in result.state.deeds] == ["success", "unknown"]
+    second = Answers().run(Work()(result.state))
+    assert asked_of(second)[0] == "web"

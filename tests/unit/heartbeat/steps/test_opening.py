@@ -30,10 +30,10 @@ def drives_of(**levels: float) -> dict[str, Any]:
     return Drives(states=states).model_dump(mode="json")
 
 
-def opened(seen: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
+def opened(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
     """Return a heartbeat that has just begun and has reflected at the heartbeat before."""
     return heartbeat_of(
-        view=situation(**seen),
+        view=situation(**view),
         opening=opening or opening_of(pulse=RecentActivity(beats=REFLECTED)),
         energy_start=None,
         **changes,
@@ -45,7 +45,7 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "changes", "reason"),
+    ("view", "changes", "reason"),
     [
         ({}, {}, "idle: nothing waits, and it reflected at the last beat"),
         ({}, {"trigger": "message"}, ""),
@@ -74,9 +74,9 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
     ],
 )
 def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
-    seen: dict[str, Any], changes: dict[str, Any], reason: str
+    view: dict[str, Any], changes: dict[str, Any], reason: str
 ) -> None:
-    result = ran(idle(opened(seen, **changes)))
+    result = ran(idle(opened(view, **changes)))
 
     heartbeat = result.state
     assert heartbeat.idle == reason
@@ -88,7 +88,7 @@ def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
 
 
 @pytest.mark.parametrize(
-    ("beats", "goes_on"),
+    ("heartbeats", "goes_on"),
     [
         ([], True),
         (REFLECTED, False),
@@ -97,8 +97,10 @@ def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
         ([RecentHeartbeat(status="failed", mode="reflection")], True),
     ],
 )
-def test_now_and_then_it_reflects_although_nothing_waits(beats: list[RecentHeartbeat], goes_on: bool) -> None:
-    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=beats))))).state
+def test_now_and_then_it_reflects_although_nothing_waits(
+    heartbeats: list[RecentHeartbeat], goes_on: bool
+) -> None:
+    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
     assert (heartbeat.idle == "") is goes_on
 
 
@@ -115,7 +117,7 @@ def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, 
 
 
 @pytest.mark.parametrize(
-    ("level", "seen", "trigger", "reason"),
+    ("level", "view", "trigger", "reason"),
     [
         (Degradation.CONSERVATION, {"goals": [goal()]}, "timer", ""),
         (Degradation.DEGRADATION, {"goals": [goal()]}, "timer", ""),
@@ -127,9 +129,9 @@ def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, 
     ],
 )
 def test_a_days_budget_that_runs_low_withholds_beats(
-    level: Degradation, seen: dict[str, Any], trigger: str, reason: str | None
+    level: Degradation, view: dict[str, Any], trigger: str, reason: str | None
 ) -> None:
-    heartbeat = ran(idle(opened({"degradation": level, **seen}, trigger=trigger))).state
+    heartbeat = ran(idle(opened({"degradation": level, **view}, trigger=trigger))).state
     if not reason:
         # Not for its budget at least.
         assert "budget" not in heartbeat.idle
@@ -144,9 +146,9 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
         assert heartbeat.next is not None
         assert heartbeat.next.due_at == midnight + HOUR * abs(shift)
     late = replace(opened({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2)))
-    following = ran(idle(late)).state.next
-    assert following is not None
-    assert following.due_at == NOW + timedelta(days=3)
+    due = ran(idle(late)).state.next
+    assert due is not None
+    assert due.due_at == NOW + timedelta(days=3)
 
 
 @pytest.mark.parametrize(
@@ -176,23 +178,23 @@ def test_a_change_of_the_budgets_level_is_on_record_once(
     before: Degradation, after: Degradation, changed: tuple[str, ...]
 ) -> None:
     nearest = Scarcest(what="tokens", whose="its", left=0.25)
-    pulse = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
-    result = ran(background_checks(opened({}, opening_of(pulse=pulse, level_before=before))))
+    activity = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
+    result = ran(background_checks(opened({}, opening_of(pulse=activity, level_before=before))))
 
     level = result.state.effects.level
     assert result.changed[: len(changed)] == changed
     assert result.state.situation.degradation is after
     if changed:
         assert level is not None
-        left = "25% of its tokens" if pulse.scarcest else "all of it"
+        left = "25% of its tokens" if activity.scarcest else "all of it"
         assert (level.before, level.after, level.left) == (before, after, left)
     else:
         assert level is None
 
 
 def test_notices_reach_the_situation_and_the_agents_state() -> None:
-    pulse = RecentActivity(stale_goals=["Map the harbour"], nops=3)
-    result = ran(background_checks(opened({}, opening_of(pulse=pulse))))
+    activity = RecentActivity(stale_goals=["Map the harbour"], nops=3)
+    result = ran(background_checks(opened({}, opening_of(pulse=activity))))
 
     kinds = [NoticeKind.STAGNATION, NoticeKind.INVALID_REPLIES]
     assert [notice.kind for notice in result.state.situation.notices] == kinds
@@ -207,6 +209,6 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
 
 
 def test_the_last_reflection_is_recognized_by_its_mode() -> None:
-    glances = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
-    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=glances))))).state
+    heartbeats = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
+    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
     assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

@@ -77,11 +77,11 @@ def test_the_beat_is_a_memory_of_its_session() -> None:
 def test_a_beat_in_which_nothing_worked_is_soon_stale(
     outcomes: list[ActionOutcome], retention: Retention
 ) -> None:
-    deeds = [
+    records = [
         action_record_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)
     ]
     answers = Answers()
-    recorded(answers, present=TurnRecord(deeds=deeds))
+    recorded(answers, present=TurnRecord(deeds=records))
     assert answers.asked[-1].memories[0].retention is retention
 
 
@@ -103,10 +103,10 @@ def test_notes_are_placed_with_the_beat_at_once() -> None:
     heartbeat = recorded(answers, reply=Reply(memory_notes=notes), vectors=vectors)
 
     assert answers.kinds == [Embedding, Placing]
-    plain, asked, itself = answers.asked[1].memories
+    plain, requested, itself = answers.asked[1].memories
     assert (plain.type, plain.importance, plain.retention) == (MemoryType.SEMANTIC, 0.6, Retention.LASTING)
-    assert (asked.importance, asked.retention) == (1.0, Retention.PERMANENT)
-    assert (plain.occurred_at, asked.occurred_at) == (datetime(2025, 12, 24, 12, tzinfo=UTC), NOW)
+    assert (requested.importance, requested.retention) == (1.0, Retention.PERMANENT)
+    assert (plain.occurred_at, requested.occurred_at) == (datetime(2025, 12, 24, 12, tzinfo=UTC), NOW)
     assert itself.session == "heartbeats"
     assert np.shape(answers.asked[1].vectors) == (3, 2)
     # New notes were learned in this beat.
@@ -133,13 +133,13 @@ def test_memories_are_stored_with_their_vectors_if_available(
         vectors=vectors,
         moment=moment_of(embeds_here=here),
     )
-    made = [need for need in answers.asked if isinstance(need, Placing)]
-    assert [(len(need.memories), need.vectors is not None) for need in made] == placings
+    needs = [need for need in answers.asked if isinstance(need, Placing)]
+    assert [(len(need.memories), need.vectors is not None) for need in needs] == placings
 
 
 def test_known_memories_do_not_count_as_learned() -> None:
     known = PlacedMemories(ids=(UUID(int=1), UUID(int=2)), duplicates=frozenset({UUID(int=1)}))
-    made = [
+    records = [
         action_record_of("remember", memory_ids=[str(UUID(int=7))]),
         action_record_of("remember", index=1, outcome=ActionOutcome.PARTIAL, memory_ids=[str(UUID(int=8))]),
         action_record_of("recall", index=2, memory_ids=[str(UUID(int=9))]),
@@ -147,7 +147,7 @@ def test_known_memories_do_not_count_as_learned() -> None:
     heartbeat = recorded(
         Answers({Placing: known}),
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
-        present=TurnRecord(deeds=made),
+        present=TurnRecord(deeds=records),
     )
     assert (heartbeat.memory_id, heartbeat.effects.learned) == (UUID(int=2), (UUID(int=7),))
 
@@ -159,8 +159,8 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     other = percept("It snows.", id=str(UUID(int=51)), kind="environment")
     heartbeat = recorded(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
 
-    held = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
-    assert held == [
+    buffered = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
+    assert buffered == [
         ("The ferry is late", "user", f"heartbeat:{HEARTBEAT}"),
         ("It snows.", "", f"heartbeat:{HEARTBEAT}"),
     ]
@@ -186,10 +186,8 @@ def test_an_item_beyond_a_boundary_is_narrated_once() -> None:
     view = MatchedBoundary(
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
-    crossing = ItemBoundaryMatch(
-        path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm"
-    )
-    heartbeat = recorded(crossings=[crossing, crossing])
+    match = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm")
+    heartbeat = recorded(crossings=[match, match])
     assert heartbeat.narrative.count("note something") == 1
 
 
@@ -197,14 +195,14 @@ def test_an_item_beyond_a_boundary_is_narrated_once() -> None:
 
 
 def test_the_state_after_the_beat() -> None:
-    seen = situation(
+    view = situation(
         goals=[goal("reef"), goal("attic")],
         working_memory=WorkingMemory(concerns=["wind"], curiosity=["who?"], talked=4, engagement=0.5),
         environment=Environment(now=NOW, user_waiting=True),
     )
     aside = GoalChange(goal_id="goal-attic", kind=GoalChangeKind.COMPLETED, title="x", change="y")
     heartbeat = recorded(
-        view=seen,
+        view=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
         present=TurnRecord(goal_changes=[aside], deeds=[action_record_of("recall", cost=1)]),
     )
@@ -227,12 +225,12 @@ def test_a_beat_that_tends_the_memory_forgets_how_much_was_talked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("noticed", "after"), [(None, None), ([], []), (["stagnation", "invalid_replies"], ["stagnation"])]
+    ("before", "after"), [(None, None), ([], []), (["stagnation", "invalid_replies"], ["stagnation"])]
 )
 def test_a_usable_reply_ends_the_notice_of_unusable_ones(
-    noticed: list[str] | None, after: list[str] | None
+    before: list[str] | None, after: list[str] | None
 ) -> None:
-    notices = None if noticed is None else [{"kind": kind, "text": "x"} for kind in noticed]
+    notices = None if before is None else [{"kind": kind, "text": "x"} for kind in before]
     heartbeat = recorded(state=StateChanges(notices=notices))
     kinds = heartbeat.state.notices
     assert (None if kinds is None else [notice["kind"] for notice in kinds]) == after
@@ -291,18 +289,18 @@ def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
 ) -> None:
     environment = Environment(now=NOW, user_messages=messages)
     heartbeat = heartbeat_of(view=situation(environment=environment, percepts=percepts), shift=0.05)
-    following = Answers().run(plan_next(heartbeat)).state.next
+    due = Answers().run(plan_next(heartbeat)).state.next
 
-    assert following is not None
+    assert due is not None
     if at_once:
-        assert (following.due_at, following.trigger) == (NOW, "message")
+        assert (due.due_at, due.trigger) == (NOW, "message")
     else:
-        assert (following.due_at, following.trigger) == (NOW + timedelta(minutes=63), "timer")
+        assert (due.due_at, due.trigger) == (NOW + timedelta(minutes=63), "timer")
 
 
 def test_the_next_beat_is_planned_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
     heartbeat = replace(heartbeat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
-    following = Answers().run(plan_next(heartbeat)).state.next
-    assert following is not None
-    assert following.due_at == NOW + 2 * HOUR
+    due = Answers().run(plan_next(heartbeat)).state.next
+    assert due is not None
+    assert due.due_at == NOW + 2 * HOUR

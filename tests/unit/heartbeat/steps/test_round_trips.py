@@ -37,7 +37,7 @@ REPLY = {"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], 
 
 
 @pytest.mark.parametrize(
-    ("seen", "routing", "installed", "tier", "models"),
+    ("view", "routing", "installed", "tier", "models"),
     [
         (PURSUING, Routing(), {}, "strategic", ["openai/large"]),
         (PURSUING, Routing(own="ollama/own"), {ThinkTier.STRATEGIC: ("a/x",)}, "strategic", ["ollama/own"]),
@@ -53,7 +53,7 @@ REPLY = {"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], 
     ],
 )
 def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
-    seen: dict[str, Any],
+    view: dict[str, Any],
     routing: Routing,
     installed: dict[ThinkTier, tuple[str, ...]],
     tier: str | None,
@@ -62,7 +62,7 @@ def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
     moment = moment_of(rules=rules_of(tier_models=installed))
     heartbeat = (
         Answers()
-        .run(build_the_prompt(heartbeat_of(view=situation(**seen), routing=routing, moment=moment)))
+        .run(build_the_prompt(heartbeat_of(view=situation(**view), routing=routing, moment=moment)))
         .state
     )
 
@@ -72,9 +72,9 @@ def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
 
 
 def test_the_prompt_contains_the_character_and_the_situation() -> None:
-    seen = situation(percepts=[percept("The ferry is late")])
+    view = situation(percepts=[percept("The ferry is late")])
     heartbeat = heartbeat_of(
-        view=seen, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
+        view=view, character="You are Mira.", missing={"recall": "no memory"}, opening=opening_of()
     )
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
 
@@ -97,9 +97,9 @@ def test_percepts_that_exceed_the_prompt_stay_pending() -> None:
     many = [percept("The ferry is late. " * 200, id=f"percept-{number}") for number in range(40)]
     heartbeat = Answers().run(build_the_prompt(heartbeat_of(view=situation(percepts=many)))).state
 
-    seen = heartbeat.situation
-    assert 0 < len(seen.percepts) < len(many)
-    assert {item.id for item in (*seen.percepts, *seen.waiting)} == {item.id for item in many}
+    view = heartbeat.situation
+    assert 0 < len(view.percepts) < len(many)
+    assert {item.id for item in (*view.percepts, *view.waiting)} == {item.id for item in many}
 
 
 @pytest.mark.parametrize(("handle", "reflex"), [("reflex/rules", True), ("openai/large", False)])

@@ -37,11 +37,11 @@ def change(number: int, **changes: Any) -> ProposedChange:
 
 
 def test_settled_proposals_are_shown_the_surest_first() -> None:
-    seen = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
-    found = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
-    answers = Answers({SettledProposals: found})
+    pending = [proposal(id=str(UUID(int=5)), confidence=0.5), proposal("gone", id=str(UUID(int=6)))]
+    outcome = ProposalOutcome(made=[change(3), change(9)], expired=[change(6)], dropped_experiences=4)
+    answers = Answers({SettledProposals: outcome})
 
-    result = answers.run(consolidate(heartbeat_of(view=situation(proposals=seen))))
+    result = answers.run(consolidate(heartbeat_of(view=situation(proposals=pending))))
 
     assert answers.kinds == [SettledProposals]
     shown = result.state.situation.proposals
@@ -55,8 +55,8 @@ def test_settled_proposals_are_shown_the_surest_first() -> None:
 
 
 def test_at_most_five_proposals_are_shown() -> None:
-    found = ProposalOutcome(made=[change(number) for number in range(1, 9)])
-    result = Answers({SettledProposals: found}).run(consolidate(heartbeat_of()))
+    outcome = ProposalOutcome(made=[change(number) for number in range(1, 9)])
+    result = Answers({SettledProposals: outcome}).run(consolidate(heartbeat_of()))
     assert len(result.state.situation.proposals) == 5
 
 
@@ -151,8 +151,8 @@ def test_a_reply_without_insights_asks_for_nothing() -> None:
 
 
 def test_outcomes_of_insights_are_reported() -> None:
-    found = ProposalOutcome(made=[change(1)], known=[change(2)], expired=[change(3)])
-    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: found})
+    outcome = ProposalOutcome(made=[change(1)], known=[change(2)], expired=[change(3)])
+    answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: outcome})
     result = answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[insight()]))))
     assert result.changed == ("proposed: I am 1", "proposed already: I am 2", "fell out of the queue: I am 3")
 

@@ -24,15 +24,21 @@ def described(image: MindImage) -> dict[int, tuple[Any, ...]]:
     all_rows = np.arange(len(image))
     exact = image.exact_similarities(all_rows, QUERY)
     about = image.similarities(QUERY)
-    found = {}
+    description = {}
     for row in np.flatnonzero(image.active).tolist():
         record = image.rows[row]
         number = (int(record["high"]) << 64) + int(record["low"])
         names = [image.names.texts_of([int(record[name])])[0] for name in ("session", "role", "type")]
         nearness = None if np.isnan(exact[row]) else float(exact[row])
         assert nearness is None or abs(nearness - about[row]) <= image.similarity_error(QUERY)
-        found[number] = (*names, int(record["position"]), float(record["importance"]), words[row], nearness)
-    return found
+        description[number] = (
+            *names,
+            int(record["position"]),
+            float(record["importance"]),
+            words[row],
+            nearness,
+        )
+    return description
 
 
 def a_memory(chance: random.Random, number: int) -> dict[str, Any]:
@@ -90,9 +96,9 @@ def test_ids_are_found_where_half_of_them_agree() -> None:
     image = MindImage.of(rows(*({"id": number} for number in same_low)), dimension=DIMENSION)
     image = image.changed(rows({"id": same_low[1], "position": 3}))
     wanted = halves([UUID(int=number) for number in (*same_low, (3 << 64) + 5, 6)])
-    found = image.by_id.rows_of(wanted, among=image.active)
-    assert image.rows["position"][found[1]] == 3
-    assert (found >= 0).tolist() == [True, True, True, False, False]
+    indexes = image.by_id.rows_of(wanted, among=image.active)
+    assert image.rows["position"][indexes[1]] == 3
+    assert (indexes >= 0).tolist() == [True, True, True, False, False]
 
 
 def test_an_empty_mind_has_an_image() -> None:
@@ -113,8 +119,8 @@ def test_equal_vectors_are_equally_near_wherever_they_are(dimension: int) -> Non
         rows(*({"id": number, "vector": vector(number % 3, dimension)} for number in range(1, 200))),
         dimension=dimension,
     )
-    asked = np.array(vector(9, dimension), dtype=np.float16).astype(np.float32)
-    exact = image.exact_similarities(np.arange(199), asked)
+    query = np.array(vector(9, dimension), dtype=np.float16).astype(np.float32)
+    exact = image.exact_similarities(np.arange(199), query)
     assert len(set(exact.tolist())) == 3
-    truth = image.vectors[0].astype(np.float64) @ asked.astype(np.float64)
+    truth = image.vectors[0].astype(np.float64) @ query.astype(np.float64)
     np.testing.assert_allclose(exact, truth, atol=1e-6)

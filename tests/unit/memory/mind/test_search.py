@@ -41,13 +41,13 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
     )
 
 
-def ids_found(asked: MindSearch, ties: Ties = NO_TIES) -> list[int]:
-    _, candidates, _ = found(asked, ties)
+def ids_found(mind_search: MindSearch, ties: Ties = NO_TIES) -> list[int]:
+    _, candidates, _ = found(mind_search, ties)
     return [memory_id.int for memory_id in whole(candidates.ids)]
 
 
-def found(asked: MindSearch, ties: Ties = NO_TIES) -> tuple[Any, Candidates, Links]:
-    return complete(asked, choose(asked), ties)
+def found(mind_search: MindSearch, ties: Ties = NO_TIES) -> tuple[Any, Candidates, Links]:
+    return complete(mind_search, choose(mind_search), ties)
 
 
 def said(number: int, **parts: Any) -> dict[str, Any]:
@@ -56,19 +56,19 @@ def said(number: int, **parts: Any) -> dict[str, Any]:
 
 def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     far = [{"id": number, "vector": vector(100 + number)} for number in range(1, 2 * SEEDS)]
-    asked = search(*far, {"id": 500, "vector": vector(7)}, said(600), said(601, words={1: 2.0}), near=7)
-    choice = choose(asked)
-    chosen = [memory_id.int for memory_id in whole(asked.image.ids_of(np.flatnonzero(choice.chosen)))]
+    mind_search = search(*far, {"id": 500, "vector": vector(7)}, said(600), said(601, words={1: 2.0}), near=7)
+    choice = choose(mind_search)
+    chosen = [memory_id.int for memory_id in whole(mind_search.image.ids_of(np.flatnonzero(choice.chosen)))]
     assert len(chosen) == SEEDS + 2
     assert {500, 600, 601} <= set(chosen)
     lenders = choice.lenders[np.argsort(-choice.fits)]
-    assert [memory_id.int for memory_id in whole(asked.image.ids_of(lenders))][:2] == [601, 600]
+    assert [memory_id.int for memory_id in whole(mind_search.image.ids_of(lenders))][:2] == [601, 600]
     assert choice.background.deviation > 0
 
 
 def test_equally_good_ones_are_chosen_in_the_order_of_their_ids() -> None:
-    asked = search(*(said(number) for number in range(2 * SEEDS, 0, -1)))
-    assert sorted(ids_found(asked)) == list(range(1, SEEDS + 1))
+    mind_search = search(*(said(number) for number in range(2 * SEEDS, 0, -1)))
+    assert sorted(ids_found(mind_search)) == list(range(1, SEEDS + 1))
 
 
 def test_turns_beside_a_chosen_one_come_with_it() -> None:
@@ -112,8 +112,8 @@ def test_a_filter_lets_through_what_it_names(only: RecallFilter, left: list[int]
 
 def test_expired_memories_are_not_found() -> None:
     memories = [said(1, expires=NOW), said(2, expires=NOW + timedelta(seconds=1)), said(3)]
-    asked = search(*memories)
-    assert ids_found(asked) == [2, 3]
+    mind_search = search(*memories)
+    assert ids_found(mind_search) == [2, 3]
     assert ids_found(search(*memories, now=NOW + timedelta(seconds=1))) == [3]
 
 

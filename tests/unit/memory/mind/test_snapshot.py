@@ -8,10 +8,10 @@ from arbor.memory.mind.rows import Snapshot
 
 
 @pytest.mark.parametrize(
-    ("revision", "seen"), [(0, True), (99, True), (100, False), (101, True), (104, False), (110, False)]
+    ("revision", "visible"), [(0, True), (99, True), (100, False), (101, True), (104, False), (110, False)]
 )
-def test_running_and_later_transactions_are_invisible(revision: int, seen: bool) -> None:
-    assert Snapshot.parse("100:110:100,104", own=None).saw(revision) is seen
+def test_running_and_later_transactions_are_invisible(revision: int, visible: bool) -> None:
+    assert Snapshot.parse("100:110:100,104", own=None).saw(revision) is visible
 
 
 def test_the_readers_own_transaction_had_not_ended() -> None:
