@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its own debugging protocol: for tests that look at pages as people do."""
+"""A headless Chromium, driven by its debugging protocol."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The console as people see it: real heartbeats, a real browser, pictures of what it shows.
+"""Console pages of real heartbeats in a real browser, with screenshots.
 
-`KEEP_PICTURES=FOLDER pytest tests/acceptance/test_pages.py` keeps the pictures.
+`KEEP_PICTURES=FOLDER pytest tests/acceptance/test_pages.py` stores the screenshots there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`arbor up` as a person uses it: a first start, a look, a crash, Ctrl-C, a start again."""
+"""`arbor up` from the first start to a crash, Ctrl-C and a second start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANSWERED_WITHIN_S = 30
 
 
 @pytest.fixture(scope="module")
-def taken() -> Iterator[int]:
+def port() -> Iterator[int]:
     """Occupy a port of the installation."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
         yield holder.getsockname()[1]

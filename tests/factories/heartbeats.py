@@ -1,4 +1,4 @@
-"""Heartbeats, their calls, and the processes that run them, for tests."""
+"""Heartbeats, calls and worker processes for tests."""
 
 from __future__ import annotations
 

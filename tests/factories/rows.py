@@ -1,4 +1,4 @@
-"""What all factories of a tenant's rows have in common."""
+"""The base of all factories of a tenant's rows."""
 
 from __future__ import annotations
 

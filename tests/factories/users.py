@@ -1,4 +1,4 @@
-"""People who sign in, for tests."""
+"""Users for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL cluster with all migrations applied: made once, copied for each worker and each fleet."""
+"""A PostgreSQL cluster with all migrations applied: created once, copied for each worker and fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console as its tests see it: a tenant's pages, somebody signed in, and all pages crawled once."""
+"""Console pages of a tenant, and crawls of them."""
 
 from __future__ import annotations
 

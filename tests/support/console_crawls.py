@@ -1,4 +1,4 @@
-"""Crawls of all pages that many tests assert on: each page is rendered once for a person and a state of the rows."""
+"""Crawls of all console pages, rendered once for each user and state of the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Profiles of Hypothesis: the same examples at each run on a developer's machine, new ones at each run of CI."""
+"""Profiles of Hypothesis: fixed examples on a developer's machine, new ones at each run of CI."""
 
 from __future__ import annotations
 

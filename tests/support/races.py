@@ -1,4 +1,4 @@
-"""Races: different operations that start at the same moment, each on a database connection of its own."""
+"""Concurrent operations that start at the same moment, each on a database connection of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL keeps the order of the apps: no statement names a table of a higher app."""
+"""The order of the apps in SQL: no statement names a table of a higher app."""
 
 from __future__ import annotations
 

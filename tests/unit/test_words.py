@@ -1,4 +1,4 @@
-"""The check of words, on small modules and on this house."""
+"""The check of words, on small modules and on the repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.acceptance.fleet.populate`: migrates a database and makes the agents that standard input names.
+"""`python -m tests.acceptance.fleet.populate`: migrate a database and create the agents that standard input names.
 
 A process of its own, so that the tests' process keeps its database. Reads `[{"name", "tenant", "model"}]`, writes
 `[{"name", "agent_id"}]`.

@@ -19,7 +19,7 @@ import redis
 
 from bench.installation import Installation, PartProcess
 from bench.stub_process import stub_model
-from tests.acceptance.fleet.faulty import FOLDER
+from tests.acceptance.fleet.faulty_worker import FOLDER
 from tests.support.cluster import PASSWORD, copy_cluster
 
 ROOT = Path(__file__).parents[3]
@@ -65,7 +65,7 @@ class RealFleet:
             stub = stack.enter_context(stub_model())
             self._place = Installation(
                 settings={**SETTINGS, "OPENAI_BASE_URL": stub.base_url},
-                command=(sys.executable, "-m", "tests.acceptance.fleet.faulty"),
+                command=(sys.executable, "-m", "tests.acceptance.fleet.faulty_worker"),
             )
             self._place.set(FOLDER, str(self._place.folder))
             self._place.postgres.password = PASSWORD

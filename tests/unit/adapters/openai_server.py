@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's protocol as a test wants it to."""
+"""A fake server of the OpenAI protocol with scripted responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Messages API: what is sent, what is read, and what each refusal becomes."""
+"""The Messages API: requests, replies and errors."""
 
 from __future__ import annotations
 

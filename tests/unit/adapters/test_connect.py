@@ -1,4 +1,4 @@
-"""From the settings to what answers."""
+"""Connections from settings to models."""
 
 from __future__ import annotations
 

@@ -1,20 +1,22 @@
-"""The total deadline and the shared client, against a real server that misbehaves."""
+"""The total deadline, the shared client and response bodies, against a real server."""
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import socket
 import threading
 import time
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 from pydantic import SecretStr
 
 from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door, KeyAuth, post_json
+from arbor.adapters.exchange import Door, HttpReply, KeyAuth, post_json
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
@@ -301,3 +303,20 @@ def test_a_user_in_the_address_is_still_sent(stub: RunningStub) -> None:
     with DirectClient(Watched()) as client:
         post_json(client, Door(provider="openai", url=url), {"model": "stub"}, deadline_s=5)
     assert sent[0].headers["Authorization"].startswith("Basic ")
+
+
+@pytest.mark.parametrize(
+    ("content", "read"),
+    [
+        (b'{"a": [1, null]}', {"a": [1, None]}),
+        (b"18446744073709551615", 2**64 - 1),
+        (b"18446744073709551616", float(2**64)),
+        (b"1e999", math.inf),
+        (b'"\\ud800"', "\ud800"),
+        (b"not JSON", None),
+        (b'"\xff"', None),
+    ],
+)
+def test_a_response_body_is_parsed_as_json(content: bytes, read: Any) -> None:
+    value = HttpReply(status=200, headers=httpx.Headers(), content=content).json()
+    assert (value, type(value)) == (read, type(read))

@@ -1,4 +1,4 @@
-"""Chat Completions: what is sent, what is read, and what each refusal becomes."""
+"""Chat Completions: requests, replies and usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong at an OpenAI-compatible server becomes one of our errors, and tells no key."""
+"""Errors of OpenAI-compatible servers, without keys in their messages."""
 
 from __future__ import annotations
 

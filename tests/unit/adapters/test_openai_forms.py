@@ -1,4 +1,4 @@
-"""In which form a reply is asked for: by a schema, as JSON, or in the prompt's words alone."""
+"""The form of a requested reply: a schema, JSON, or the prompt alone."""
 
 from __future__ import annotations
 

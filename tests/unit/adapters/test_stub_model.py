@@ -1,4 +1,4 @@
-"""The stub model server answers heartbeats validly, variedly and always the same."""
+"""The stub model server: valid, varied and deterministic replies."""
 
 from __future__ import annotations
 

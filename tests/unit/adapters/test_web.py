@@ -1,4 +1,4 @@
-"""Fetching and searching against a real server: what may be read, from where, how much, how long, of what type."""
+"""Fetching and searching against a real server: addresses, types, sizes and deadlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a webhook's URL may be shown, and which URLs it can have."""
+"""URLs of webhooks: checks, and the part that may be shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new agent has in mind and wants."""
+"""The first memories, goals and thoughts of a new agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fourteen templates that come with Arbor are valid, are what their sources say, and are nobody's placeholder."""
+"""The fourteen built-in templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's keys: its id follows from them, and the private one opens for nobody else."""
+"""Keys of an agent: ids, signatures and sealed private keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's status changes only along the table."""
+"""Transitions between the statuses of an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures, questions and processor time as the benchmarks count them."""
+"""Figures of the benchmarks, and their command lines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.figures import quantile
+from bench.goals import BAR_MS, measure
 
 ROOT = Path(__file__).parents[3]
 
@@ -52,3 +53,10 @@ def test_an_unknown_benchmark_is_refused() -> None:
     assert "No such command" in refused.stderr
     with pytest.raises(ValueError, match="Expecting value"):
         json.loads(refused.stdout)
+
+
+@pytest.mark.bar
+def test_a_full_backlog_is_put_in_order_within_its_bar() -> None:
+    figures = measure(rounds=20)
+    assert figures["goals"] == 50
+    assert 0 < figures["p50_ms"] < BAR_MS

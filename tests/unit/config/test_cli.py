@@ -1,4 +1,4 @@
-"""The command line: quick to answer, one line per error, codes that a script can rely on."""
+"""The command line: start-up time, errors and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree of commands: without Django until a command runs, each bound to a function that takes its parameters."""
+"""The tree of commands: lazy imports, parameters and help texts."""
 
 from __future__ import annotations
 

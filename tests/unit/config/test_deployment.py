@@ -1,4 +1,4 @@
-"""What is written for operators names what the code has: settings, pools, queues, secrets."""
+"""Deployment files: settings, pools, queues and secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every setting changes something: each is varied by a probe here, or by another test that sets it by its name."""
+"""Effects of every setting, by a probe here or by a test that sets the setting."""
 
 from __future__ import annotations
 

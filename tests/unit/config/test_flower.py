@@ -1,4 +1,4 @@
-"""Flower tells nothing to somebody who does not know the password."""
+"""Flower behind its password."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the interpreter was built, read from its recorded configuration."""
+"""The recorded build configuration of the interpreter."""
 
 from __future__ import annotations
 

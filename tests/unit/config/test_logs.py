@@ -1,4 +1,4 @@
-"""No credential gets into the log, whatever it is wrapped in."""
+"""Masked credentials in logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print: nothing that a stranger or a model wrote drives the terminal."""
+"""Output of commands without terminal control codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closing panel says where to look, how to sign in, and plainly when no model thinks."""
+"""The closing panel of `arbor up`: addresses, password and model."""
 
 from __future__ import annotations
 

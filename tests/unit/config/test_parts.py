@@ -1,4 +1,4 @@
-"""Which parts an installation has, what each needs, and what they are told."""
+"""Parts of an installation: dependencies, command lines and restart delays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from config.cli.parts import NAMES, InstallationPlan, parts_of
 from config.pools import POOLS
 from config.servers import EmbeddedPostgres, EmbeddedValkey
 from config.supervisor.fork_server import ForkServer
-from config.supervisor.managed_process import ManagedProcess
+from config.supervisor.managed_process import ManagedProcess, restart_delay_s
 from config.supervisor.run_folder import RunFolder
 
 
@@ -105,3 +105,11 @@ def test_client_errors_in_the_database_log_are_filtered(plan: Any, line: str, sh
     noise = by_name(plan())["postgres"].noise
     assert noise is not None
     assert (noise.search(line) is None) is shown
+
+
+@pytest.mark.parametrize(
+    ("quick_ends", "delay_s"),
+    [(0, 0.5), (1, 0.5), (2, 1.0), (3, 2.0), (4, 4.0), (6, 16.0), (7, 30.0), (10_000, 30.0)],
+)
+def test_the_delay_doubles_up_to_half_a_minute(quick_ends: int, delay_s: float) -> None:
+    assert restart_delay_s(quick_ends) == delay_s

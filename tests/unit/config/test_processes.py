@@ -1,4 +1,4 @@
-"""The options of commands that run processes: each reaches the process, which is faked here."""
+"""Options of commands that run processes, with the processes faked."""
 
 from __future__ import annotations
 

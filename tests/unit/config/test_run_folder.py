@@ -1,4 +1,4 @@
-"""Who runs an installation, and what stands in its folder."""
+"""The run folder of an installation: its lock, its note and its permissions."""
 
 from __future__ import annotations
 

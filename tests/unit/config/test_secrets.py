@@ -1,4 +1,4 @@
-"""Secrets are made once, for the owner only, and never replaced."""
+"""Secrets: created once, readable by the owner only, never replaced."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from arbor.errors import ConfigurationInvalid
+from config.mail import mailers
 from tests.support.settings import read_settings
 
 ROOT = Path(__file__).parents[3]
@@ -120,3 +123,63 @@ def test_the_doctor_says_that_arbor_is_not_running(tmp_path: Path) -> None:
     details = {check["check"]: check["detail"] for check in json.loads(ran.stdout)["checks"]}
     assert details["database"].startswith("Arbor is not running here")
     assert "not-running does not answer" in details["broker"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "right"),
+    [
+        ("ARBOR_MAINTENANCE_SHARE", "0", "above 0 and at most 1, got 0"),
+        ("ARBOR_MAINTENANCE_SHARE", "1.5", "above 0 and at most 1, got 1.5"),
+        ("ARBOR_MEMORY_QUOTA", "0", "must be 1 at least, got 0"),
+        ("ARBOR_ARCHIVE_BELOW", "2", "must be 0 to 1, got 2"),
+        ("ARBOR_HEALTH_LIMITS", "expired=soon", "NAME=WARN:CRITICAL"),
+    ],
+)
+def test_the_settings_say_what_would_be_right(name: str, value: str, right: str) -> None:
+    with pytest.raises(ConfigurationInvalid, match=re.escape(right)):
+        read_settings(**{name: value})
+
+
+GIVEN: dict[str, Any] = {
+    "host": "mail.example.org",
+    "port": 0,
+    "user": "",
+    "password": "",
+    "security": "starttls",
+    "timeout_s": 15.0,
+    "sender": "arbor@example.org",
+}
+
+
+def test_without_a_host_there_is_no_mail_server() -> None:
+    assert mailers(**{**GIVEN, "host": "", "sender": ""}) == {}
+
+
+@pytest.mark.parametrize(
+    ("security", "options"), [("starttls", {"use_tls": True}), ("tls", {"use_ssl": True}), ("none", {})]
+)
+def test_a_server_is_asked_in_the_way_that_is_set(security: str, options: dict[str, bool]) -> None:
+    settings = mailers(**{**GIVEN, "security": security, "port": 2525, "user": "u", "password": "p"})
+    assert settings["default"]["OPTIONS"] == {
+        "host": "mail.example.org",
+        "port": 2525,
+        "timeout": 15.0,
+        "username": "u",
+        "password": "p",
+        **options,
+    }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"security": "ssl"}, "starttls, tls, none; got 'ssl'"),
+        ({"timeout_s": 0.0}, "above 0 and at most 30, got 0"),
+        ({"timeout_s": 31.0}, "above 0 and at most 30, got 31"),
+        ({"sender": ""}, "the address that mails are from, got ''"),
+    ],
+)
+def test_an_invalid_mail_setting_is_refused_with_the_valid_form(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationInvalid) as refused:
+        mailers(**{**GIVEN, **wrong})
+    assert message in str(refused.value)

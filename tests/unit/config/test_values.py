@@ -1,4 +1,4 @@
-"""Lengths of time and moments as they are typed."""
+"""Durations and moments as command-line values."""
 
 from __future__ import annotations
 

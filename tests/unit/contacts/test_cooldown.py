@@ -1,4 +1,4 @@
-"""When an agent may reach out: a table of cases."""
+"""The cool-down of messages to users and the public."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a message is tried again, how a request is signed, and whom a message names."""
+"""Deliveries: retries, signatures and agent names."""
 
 from __future__ import annotations
 

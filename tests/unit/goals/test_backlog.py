@@ -1,4 +1,4 @@
-"""The goals of a backlog: added, moved, blocked, placed, and what that makes of the others."""
+"""The goals of a backlog: added, moved, blocked and placed, with effects on other goals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goals within goals: when a parent is reached, how far it is, and where a goal may stand."""
+"""Goals within goals: progress, completion and placement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goals that come by themselves: one table for each rule, and what keeps them from coming twice."""
+"""Goals created by rule, and the conditions against duplicates."""
 
 from __future__ import annotations
 

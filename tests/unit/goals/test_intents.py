@@ -1,4 +1,4 @@
-"""How often an intent is tried, and where it may go."""
+"""Intents: attempts, limits and transitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: what may follow what, which steps become intents, and when a plan is done."""
+"""Plans: transitions, committed steps and completion."""
 
 from __future__ import annotations
 

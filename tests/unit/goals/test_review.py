@@ -1,4 +1,4 @@
-"""What a look at the backlog notices, and what it suggests."""
+"""Reviews of a backlog: flags and advice."""
 
 from __future__ import annotations
 

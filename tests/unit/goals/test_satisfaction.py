@@ -1,4 +1,4 @@
-"""What an ended goal was worth, and what the next one is expected to bring."""
+"""The satisfaction of ended goals, and expected rewards."""
 
 from __future__ import annotations
 

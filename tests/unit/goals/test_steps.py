@@ -1,4 +1,4 @@
-"""Plans of a backlog, and the intents that heartbeats take in hand, try, put off and give up."""
+"""Plans of a backlog, and the intents that heartbeats lock, try, defer and abandon."""
 
 from __future__ import annotations
 

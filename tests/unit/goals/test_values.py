@@ -1,22 +1,28 @@
-"""Where goals may go, where new ones start, and how many fit."""
+"""Goals as values: transitions, titles, limits and valence."""
 
 from __future__ import annotations
 
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.values import (
+    FURTHER_ON,
     MAX_ACTIVE,
     MAX_OPEN,
     MAX_QUEUED,
+    STEP_FAILED,
     BacklogCounts,
     GoalSource,
     GoalState,
     admit,
     as_title,
     default_state,
+    felt_after,
+    in_a_word,
     move,
     require_room,
     title_key,
@@ -155,3 +161,25 @@ def test_a_goal_is_moved_only_where_there_is_room(to: GoalState, counts: Backlog
 def test_titles_are_compared_without_case_and_outer_blanks() -> None:
     assert title_key(" Straße ") == title_key("STRASSE")
     assert title_key("a b") != title_key("ab")
+
+
+@pytest.mark.parametrize(
+    ("before", "by", "after"),
+    [(0.0, FURTHER_ON, 0.1), (0.0, STEP_FAILED, -0.1), (0.9, FURTHER_ON, 0.91), (-1.0, STEP_FAILED, -1.0)],
+)
+def test_events_of_a_goal_move_its_valence(before: float, by: float, after: float) -> None:
+    assert felt_after(before, by) == pytest.approx(after)
+
+
+@given(valence=st.floats(-1, 1), by=st.sampled_from([FURTHER_ON, STEP_FAILED]))
+def test_valence_stays_in_range_and_moves_in_the_right_direction(valence: float, by: float) -> None:
+    after = felt_after(valence, by)
+    assert -1 <= after <= 1
+    assert (after - valence) * by >= -1e-4
+
+
+@pytest.mark.parametrize(
+    ("valence", "word"), [(0.0, ""), (0.29, ""), (0.3, "feels good"), (-0.5, "feels bad")]
+)
+def test_only_what_is_felt_is_named(valence: float, word: str) -> None:
+    assert in_a_word(valence) == word

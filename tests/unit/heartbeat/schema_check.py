@@ -1,4 +1,4 @@
-"""Checks a value against the small part of JSON Schema that a reply's schema uses."""
+"""A checker for the small part of JSON Schema that the schema of replies uses."""
 
 from __future__ import annotations
 

@@ -37,7 +37,8 @@ from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.pipeline.engine import Checkpoint
 from arbor.selves.boundaries import BoundaryResponse
-from tests.unit.heartbeat.beats import (
+from tests.unit.heartbeat.builders import NOW, full_situation
+from tests.unit.heartbeat.state_builders import (
     CALL,
     HOUR,
     action_record_of,
@@ -46,7 +47,6 @@ from tests.unit.heartbeat.beats import (
     moment_of,
     opening_of,
 )
-from tests.unit.heartbeat.builders import NOW, full_situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=256)
 #: A value of each stored field that is not its default.

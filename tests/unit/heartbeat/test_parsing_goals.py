@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from arbor.heartbeat.params.outward import BrainstormGoalsParams
-from tests.unit.heartbeat.parsed import is_read_as_far_as_it_fits
+from tests.unit.heartbeat.reply_checks import is_read_as_far_as_it_fits
 
 STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None}
 

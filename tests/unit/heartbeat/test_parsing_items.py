@@ -9,7 +9,7 @@ import pytest
 
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
-from tests.unit.heartbeat.parsed import drops, is_read_as_far_as_it_fits, parse
+from tests.unit.heartbeat.reply_checks import drops, is_read_as_far_as_it_fits, parse
 
 WHOLE: dict[str, Any] = {
     "thinking": "hm",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.heartbeat.parsed import is_read_as_far_as_it_fits
+from tests.unit.heartbeat.reply_checks import is_read_as_far_as_it_fits
 
 
 @pytest.mark.parametrize(

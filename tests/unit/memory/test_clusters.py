@@ -1,4 +1,4 @@
-"""Clusters form whatever the embedder, and whatever the order of the memories."""
+"""Clusters: independent of the embedder and of the order of memories."""
 
 from __future__ import annotations
 

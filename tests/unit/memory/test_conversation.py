@@ -1,4 +1,4 @@
-"""Conversations of three formats are read turn by turn; problems are listed, and stop nothing."""
+"""Conversations in three formats, parsed turn by turn, with listed errors."""
 
 from __future__ import annotations
 

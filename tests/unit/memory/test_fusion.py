@@ -1,4 +1,4 @@
-"""The ranker: bounded, monotone, and every score is the sum of terms that have names."""
+"""The ranker: bounded and monotonic scores as sums of named terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits from which a metric needs a person."""
+"""Limits of health metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts become sparse vectors whose inner product with a query's is BM25, from 0 to 1."""
+"""Sparse vectors of texts, whose inner product with a query is BM25 from 0 to 1."""
 
 from __future__ import annotations
 

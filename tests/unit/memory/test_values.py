@@ -1,4 +1,4 @@
-"""A memory that breaks a rule is refused before it reaches the database."""
+"""Invalid memories, refused before they reach the database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model that is asked again, behind a breaker, within a deadline."""
+"""A guarded model: retries, circuit breaker and deadline."""
 
 from __future__ import annotations
 

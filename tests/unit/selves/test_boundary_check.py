@@ -1,3 +1,5 @@
+"""Boundary checks of texts, by pattern and by meaning."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The boundaries that every agent has: what calls them up, and what is said every day and does not."""
+"""The default boundaries: matching and harmless texts."""
 
 from __future__ import annotations
 

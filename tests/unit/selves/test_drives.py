@@ -1,3 +1,5 @@
+"""Drives: levels over time, urgency and satisfaction."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta

@@ -1,3 +1,5 @@
+"""Moods: events, bounds and decay to the baseline."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta

@@ -1,3 +1,5 @@
+"""Proposals about the self: duplicates, limits and transitions."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What may become a part of a self."""
+"""Valid beliefs and aspects."""
 
 from __future__ import annotations
 

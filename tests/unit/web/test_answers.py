@@ -1,4 +1,4 @@
-"""How an answer is asked for, read, and made by rule."""
+"""Answers of inquiries: requests, parsing, and answers by rule."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ from arbor.heartbeat.steps.actions import ACTS, READ_LENGTH, act
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, Retention
-from tests.unit.heartbeat.beats import (
+from tests.unit.heartbeat.builders import NOW, percept, situation
+from tests.unit.heartbeat.state_builders import (
     AGENT,
     HEARTBEAT,
     Answers,
@@ -32,7 +33,6 @@ from tests.unit.heartbeat.beats import (
     recalled,
     refusal_of,
 )
-from tests.unit.heartbeat.builders import NOW, percept, situation
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 KNOWN = UUID(int=1000)

@@ -19,7 +19,9 @@ from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, T
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.backlog import goals, inject_goals, store_decompositions
 from arbor.heartbeat.usage import Degradation
-from tests.unit.heartbeat.beats import (
+from tests.unit.heartbeat.builders import goal as goal_view
+from tests.unit.heartbeat.builders import percept, situation
+from tests.unit.heartbeat.state_builders import (
     HEARTBEAT,
     Answers,
     action_record_of,
@@ -29,8 +31,6 @@ from tests.unit.heartbeat.beats import (
     intent_row,
     opening_of,
 )
-from tests.unit.heartbeat.builders import goal as goal_view
-from tests.unit.heartbeat.builders import percept, situation
 
 REEF = goal_row("reef")
 GONE = str(UUID(int=99))

@@ -14,8 +14,14 @@ from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.situation import Environment
 from arbor.heartbeat.state import Beat, BudgetTerms, Selfhood
 from arbor.heartbeat.steps.decisions import decide, embed
-from tests.unit.heartbeat.beats import Answers, action_record_of, decision_of, heartbeat_of, refusal_of
 from tests.unit.heartbeat.builders import NOW, situation
+from tests.unit.heartbeat.state_builders import (
+    Answers,
+    action_record_of,
+    decision_of,
+    heartbeat_of,
+    refusal_of,
+)
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 LIE = "I will lie to the harbour master."

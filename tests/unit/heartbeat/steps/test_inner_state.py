@@ -18,8 +18,8 @@ from arbor.heartbeat.views import CapabilityView, MatchedBoundary
 from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.drives import Drive, Drives, DriveState, read_drives
 from arbor.selves.emotions import DELTAS, USUAL, Event
-from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of
 from tests.unit.heartbeat.builders import NOW, percept, situation
+from tests.unit.heartbeat.state_builders import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of
 
 #: Nothing that it does is new to it.
 KNOWN = [

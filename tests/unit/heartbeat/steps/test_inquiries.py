@@ -18,7 +18,8 @@ from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
 from arbor.web.plan import WEB_HANDLE
-from tests.unit.heartbeat.beats import (
+from tests.unit.heartbeat.builders import NONCE, NOW
+from tests.unit.heartbeat.state_builders import (
     HEARTBEAT,
     Answers,
     action_record_of,
@@ -27,7 +28,6 @@ from tests.unit.heartbeat.beats import (
     recalled,
     result_of,
 )
-from tests.unit.heartbeat.builders import NONCE, NOW
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 QUESTION = "How deep is the reef?"

@@ -17,8 +17,8 @@ from arbor.heartbeat.state import Beat, Opening, Selfhood
 from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState
-from tests.unit.heartbeat.beats import HOUR, heartbeat_of, opening_of, ran
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
+from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, ran
 
 REFLECTED = [RecentHeartbeat(status="done", mode="reflection")]
 #: A night in which 09:30 UTC lies.

@@ -13,8 +13,8 @@ from arbor.heartbeat.situation import BufferItemView, Environment, Mode
 from arbor.heartbeat.state import Beat, Focus, Selfhood
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS, focus, guard, orient, select_mode
 from arbor.memory.recall_request import RecallRequest
-from tests.unit.heartbeat.beats import AGENT, Answers, heartbeat_of, opening_of, recalled
 from tests.unit.heartbeat.builders import NOW, goal, memory, percept, situation
+from tests.unit.heartbeat.state_builders import AGENT, Answers, heartbeat_of, opening_of, recalled
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 OWN = {"name": "no_gossip", "examples": []}

@@ -1,4 +1,4 @@
-"""Recording: memories, effects, state and the next due time."""
+"""Recording: memories, trust, effects, state and the next due time."""
 
 from __future__ import annotations
 
@@ -17,15 +17,25 @@ from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import Rhythm
 from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord
-from arbor.heartbeat.situation import Environment, Mode
+from arbor.heartbeat.situation import USER_MESSAGE, Environment, Mode, PerceptView
 from arbor.heartbeat.state import Beat, BudgetTerms, StateChanges
+from arbor.heartbeat.steps.new_memories import learned
 from arbor.heartbeat.steps.records import nop, plan_next, record
 from arbor.heartbeat.views import MatchedBoundary
 from arbor.heartbeat.working_memory import WorkingMemory
-from arbor.memory.values import MemoryType, Retention
+from arbor.memory.details import SemanticDetail, read_detail
+from arbor.memory.trust import cap
+from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.selves.boundaries import BoundaryResponse
-from tests.unit.heartbeat.beats import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of, moment_of
 from tests.unit.heartbeat.builders import NOW, goal, percept, situation
+from tests.unit.heartbeat.state_builders import (
+    HEARTBEAT,
+    HOUR,
+    Answers,
+    action_record_of,
+    heartbeat_of,
+    moment_of,
+)
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 VECTOR = [0.5, 0.5]
@@ -304,3 +314,36 @@ def test_the_next_beat_is_planned_from_the_start_of_this_one() -> None:
     due = Answers().run(plan_next(heartbeat)).state.next
     assert due is not None
     assert due.due_at == NOW + 2 * HOUR
+
+
+NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "messages", "concluded", "kind"),
+    [
+        ("The buoy broke loose.", ["The north buoy has broken loose!"], False, "user"),
+        ("The buoy broke loose.", ["The north buoy has broken loose!"], True, "heartbeat"),
+        ("The buoy broke loose.", ["Good morning."], False, "heartbeat"),
+        ("The buoy broke loose.", [], False, "heartbeat"),
+        ("The buoy broke loose.", ["A buoy?", "It broke."], False, "user"),
+        ("It is so.", ["It is so."], False, "heartbeat"),
+    ],
+)
+def test_the_source_is_the_user_if_a_message_has_most_terms(
+    text: str, messages: list[str], concluded: bool, kind: str
+) -> None:
+    percepts = [PerceptView(id="p", kind=USER_MESSAGE, content=message, at=NOON) for message in messages]
+    fact = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=NOON, detail={"focus": "sea"})
+    memory = learned(fact, situation=situation(percepts=percepts), concluded=concluded)
+    detail = read_detail(MemoryType.SEMANTIC, memory.detail)
+    assert isinstance(detail, SemanticDetail)
+    assert [source.kind for source in detail.sources] == [kind]
+    assert memory.trust == pytest.approx(cap(detail.sources)) == pytest.approx(detail.trust)
+    assert memory.trust < 1
+    assert detail.extra == {"focus": "sea"}
+
+
+def test_an_event_is_trusted_no_further_than_its_source() -> None:
+    event = NewMemory(content="I rowed out.", occurred_at=NOON)
+    assert learned(event, situation=situation()).trust == pytest.approx(0.83)

@@ -20,8 +20,8 @@ from arbor.heartbeat.tiers import ThinkTier
 from arbor.heartbeat.usage import Degradation
 from arbor.models.ports import CallPurpose, PromptMessage
 from arbor.pipeline.engine import NodeOutcome
-from tests.unit.heartbeat.beats import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
+from tests.unit.heartbeat.state_builders import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 
 PURSUING: dict[str, Any] = {"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}
 ASKED = AskedBefore(

@@ -19,8 +19,8 @@ from arbor.heartbeat.needs import (
 from arbor.heartbeat.reply import IdentityInsight, InsightKind, ProposalChoice, ProposalDecision, Reply
 from arbor.heartbeat.steps.selfhood import consolidate, identity_insights, process_proposals
 from arbor.selves.proposals import ProposalKind
-from tests.unit.heartbeat.beats import HEARTBEAT, Answers, heartbeat_of
 from tests.unit.heartbeat.builders import proposal, situation
+from tests.unit.heartbeat.state_builders import HEARTBEAT, Answers, heartbeat_of
 
 MEMORY = UUID(int=77)
 

@@ -1,4 +1,4 @@
-"""A mind image that is brought up to date equals one that is made anew."""
+"""Mind images: updates, rows and visible transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from arbor.memory.candidates import halves
 from arbor.memory.mind import image as image_module
 from arbor.memory.mind.image import MindImage
-from arbor.memory.mind.rows import NO_ROWS
+from arbor.memory.mind.rows import NO_ROWS, Snapshot
 from tests.unit.memory.mind.builders import DIMENSION, rows, vector
 
 QUERY = np.array(vector(1), dtype=np.float16).astype(np.float32)
@@ -124,3 +124,25 @@ def test_equal_vectors_are_equally_near_wherever_they_are(dimension: int) -> Non
     assert len(set(exact.tolist())) == 3
     truth = image.vectors[0].astype(np.float64) @ query.astype(np.float64)
     np.testing.assert_allclose(exact, truth, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("revision", "visible"), [(0, True), (99, True), (100, False), (101, True), (104, False), (110, False)]
+)
+def test_running_and_later_transactions_are_invisible(revision: int, visible: bool) -> None:
+    assert Snapshot.parse("100:110:100,104", own=None).saw(revision) is visible
+
+
+def test_the_readers_own_transaction_had_not_ended() -> None:
+    assert Snapshot.parse("100:110:", own=None).saw(105)
+    assert not Snapshot.parse("100:110:", own=105).saw(105)
+
+
+@pytest.mark.parametrize("own", [90, 110, 120])
+def test_an_own_transaction_outside_the_bounds_is_not_seen_either(own: int) -> None:
+    snapshot = Snapshot.parse("100:110:104", own=own)
+    assert not snapshot.saw(own)
+    assert snapshot.saw(103)
+    assert not snapshot.saw(104)
+    # What is asked for begins here.
+    assert snapshot.since <= own

@@ -1,4 +1,4 @@
-"""The search of a mind image chooses the ranker's candidates."""
+"""The search of a mind image for candidates of the ranker."""
 
 from __future__ import annotations
 

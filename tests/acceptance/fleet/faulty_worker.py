@@ -1,4 +1,4 @@
-"""A worker that dies where a test wants it to: `python -m tests.acceptance.fleet.faulty worker --queues …`.
+"""A worker that dies where a test wants it to: `python -m tests.acceptance.fleet.faulty_worker worker --queues …`.
 
 It is `arbor worker` with the real application; only, at each point that a heartbeat passes, it asks whether this agent's
 heartbeat is to lose its worker here, and if so sends itself SIGKILL. It does so once for each agent and point.

@@ -11,8 +11,15 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received
-from tests.unit.heartbeat.beats import CALL, Answers, action_record_of, heartbeat_of, moment_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, percept, situation
+from tests.unit.heartbeat.state_builders import (
+    CALL,
+    Answers,
+    action_record_of,
+    heartbeat_of,
+    moment_of,
+    rules_of,
+)
 
 FOUND = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
 HEARD = [percept(id=str(UUID(int=50)))]

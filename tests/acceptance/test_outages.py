@@ -1,4 +1,4 @@
-"""Every due heartbeat completes exactly once, whatever is away: the broker's data, the broker, workers, the database."""
+"""Outages of the broker, workers and database: every due heartbeat still completes exactly once."""
 
 from __future__ import annotations
 

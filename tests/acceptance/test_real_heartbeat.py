@@ -1,4 +1,4 @@
-"""A whole heartbeat on a real language model completes in each mode, and is recorded as what the model replied."""
+"""Heartbeats of each mode on a real language model."""
 
 from __future__ import annotations
 

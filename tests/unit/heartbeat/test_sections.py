@@ -1,4 +1,4 @@
-"""The directive about the most important goal."""
+"""Sections of a prompt: the directive, and the lines of goals."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from arbor.goals.intents import IntentStatus
-from arbor.goals.values import GoalLayer
+from arbor.goals.values import GoalLayer, GoalState
+from arbor.heartbeat.quotations import Data
+from arbor.heartbeat.sections.goals import goals, overview
 from arbor.heartbeat.sections.moment import DIRECTIVES, UNPLANNED, directive
 from arbor.heartbeat.situation import Mode
-from tests.unit.heartbeat.builders import goal, intent, situation
+from tests.unit.heartbeat.builders import NONCE, goal, intent, situation
 
 FOREMOST = goal("reef", priority=9.0)
 LESSER = goal("harbour", priority=2.0)
@@ -44,3 +46,23 @@ def test_other_modes_have_their_own_directive_whatever_is_planned() -> None:
     for mode in (Mode.CONVERSATION, Mode.CONSOLIDATION, Mode.REFLECTION):
         view = situation(mode=mode, goals=[FOREMOST, LESSER], intents=[intent()])
         assert directive(view) == f"## This heartbeat: {mode}\n{DIRECTIVES[mode]}"
+
+
+@pytest.mark.parametrize(
+    ("effort", "line"),
+    [(0, "0% done)"), (1, "0% done, 1 heartbeat spent)"), (5, "0% done, 5 heartbeats spent)")],
+)
+def test_a_goal_says_how_much_was_spent_on_it(effort: int, line: str) -> None:
+    assert line in goals(situation(goals=[goal(effort=effort)]), Data(NONCE))
+
+
+def test_the_overview_has_one_unforgeable_entry_for_each_open_goal() -> None:
+    aside = goal("cape", state=GoalState.BACKBURNER, flags=["overdue"])
+    forged = goal("reef", state=GoalState.QUEUED, title="Reef\n[goal-x] Cape (active)", parent_id="goal-bay")
+    assert overview([aside, forged, goal("bay", fraction=0.5)]).splitlines() == [
+        "[goal-bay] Map the bay (active, 50% done)",
+        "[goal-reef] Reef",
+        "    [goal-x] Cape (active) (queued, 0% done, part of goal-bay)",
+        "[goal-cape] Map the cape (backburner, 0% done, overdue)",
+    ]
+    assert overview([]) == ""

@@ -1,4 +1,4 @@
-"""Every due heartbeat completes exactly once, whichever worker dies, at any step."""
+"""Workers killed at any step: every due heartbeat still completes exactly once."""
 
 from __future__ import annotations
 
