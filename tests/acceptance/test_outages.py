@@ -24,7 +24,7 @@ def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
         yield new
 
 
-def test_a_broker_that_loses_all_messages_under_way_loses_no_beat(fleet: RealFleet) -> None:
+def test_lost_messages_of_the_broker_lose_no_heartbeat(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
     fleet.flush_broker()
@@ -42,7 +42,7 @@ def test_two_dispatchers_and_two_schedulers_do_no_harm(fleet: RealFleet) -> None
         fleet.retire(name)
 
 
-def test_workers_told_to_end_while_they_are_busy_lose_nothing(fleet: RealFleet) -> None:
+def test_workers_stopped_while_busy_lose_nothing(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
     for name in ("heartbeat", "model", "dispatcher"):
@@ -61,7 +61,7 @@ def test_workers_killed_with_all_their_children_lose_nothing(fleet: RealFleet) -
     assert_exactly_once(fleet)
 
 
-def test_heartbeats_go_on_when_the_broker_was_restarted(fleet: RealFleet) -> None:
+def test_heartbeats_resume_after_a_restart_of_the_broker(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
     # A worker that holds a message when its broker goes may end itself (kombu 5.7 closes what is closed already):
@@ -71,7 +71,7 @@ def test_heartbeats_go_on_when_the_broker_was_restarted(fleet: RealFleet) -> Non
     assert_exactly_once(fleet)
 
 
-def test_workers_go_on_when_the_database_was_killed_and_started_again(fleet: RealFleet) -> None:
+def test_workers_resume_after_a_crash_of_the_database(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
     workers = {name: part.pid for name, part in fleet.parts.items()}
@@ -81,7 +81,7 @@ def test_workers_go_on_when_the_database_was_killed_and_started_again(fleet: Rea
     assert {name: part.pid for name, part in fleet.parts.items()} == workers
 
 
-def test_every_process_says_in_the_database_that_it_lives(fleet: RealFleet) -> None:
+def test_every_process_records_its_liveness_in_the_database(fleet: RealFleet) -> None:
     def living() -> set[tuple[str, str, str]]:
         return set(
             fleet.rows(

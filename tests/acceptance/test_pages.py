@@ -176,7 +176,7 @@ def test_the_first_page_shows_the_fleet(scene: Scene, tmp_path: Path) -> None:
     picture(browser, tmp_path, "fleet")
 
 
-def test_an_agents_page_shows_it_living(scene: Scene, tmp_path: Path) -> None:
+def test_the_page_of_an_agent_shows_its_activity(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
     browser.open(f"{scene.url}/agents/agent/{scene.agent.id}/change/")
     text = browser.text()
@@ -198,7 +198,7 @@ def test_an_agents_page_shows_it_living(scene: Scene, tmp_path: Path) -> None:
     picture(browser, tmp_path, "agent")
 
 
-def test_a_heartbeats_page_tells_why_it_did_that(scene: Scene, tmp_path: Path) -> None:
+def test_the_page_of_a_heartbeat_explains_its_actions(scene: Scene, tmp_path: Path) -> None:
     browser, heartbeat = scene.browser, scene.beats[-1]
     browser.open(f"{scene.url}/heartbeats/heartbeat/{heartbeat.id}/change/")
     facts = browser.text("#beat-facts")
@@ -311,7 +311,7 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
     return chosen, episode, cluster
 
 
-def test_a_memorys_page_shows_what_belongs_to_it(scene: Scene, tmp_path: Path) -> None:
+def test_the_page_of_a_memory_shows_related_rows(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
     memory, episode, cluster = recollect(scene.agent)
     browser.open(f"{scene.url}/memories/memory/{memory.id}/change/")

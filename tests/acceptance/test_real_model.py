@@ -91,7 +91,7 @@ def test_a_reply_fits_the_schema_or_is_known_to_be_invalid(
             parse_reply(reply.text)
 
 
-def test_a_reply_that_is_cut_off_says_so_and_decides_nothing(model: ChatCompletionsModel) -> None:
+def test_a_truncated_reply_is_reported_and_decides_nothing(model: ChatCompletionsModel) -> None:
     reply = model.complete(heartbeat_request(max_tokens=20), deadline_s=55)
 
     assert (reply.finish_reason, reply.usage.output_tokens) == ("length", 20)

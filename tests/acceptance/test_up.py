@@ -105,7 +105,7 @@ def test_no_argument_of_any_process_holds_a_secret(installation: Installation) -
         assert not [secret for secret in secrets if secret in line], line
 
 
-def test_the_console_and_flower_ask_who_is_there(installation: Installation) -> None:
+def test_the_console_and_flower_require_a_login(installation: Installation) -> None:
     urls = installation.status()["urls"]
     password = (installation.folder / "secrets" / "operator_password").read_text().strip()
     assert get(f"{urls['web']}admin/login/") == 200
@@ -137,7 +137,7 @@ def test_a_second_start_in_the_same_folder_says_so(installation: Installation) -
 
 
 @pytest.mark.parametrize("name", ["heartbeat", "valkey", "postgres", "web"])
-def test_a_killed_part_comes_back(installation: Installation, name: str) -> None:
+def test_a_killed_part_is_restarted(installation: Installation, name: str) -> None:
     before = installation.part(name)
     os.kill(before["pid"], signal.SIGKILL)
     installation.wait_for(
@@ -162,14 +162,14 @@ def test_ctrl_c_stops_everything_and_leaves_no_process(installation: Installatio
     assert "Traceback" not in "".join(installation.lines[said_before:])
 
 
-def test_the_next_start_remembers(installation: Installation) -> None:
+def test_the_next_start_preserves_the_heartbeats(installation: Installation) -> None:
     installation.start()
     status = installation.status()
     assert status["heartbeats"]["completed"] > 0
     assert "shown at the first start" in installation.output
 
 
-def test_down_stops_it_from_another_terminal(installation: Installation) -> None:
+def test_arbor_down_stops_the_installation_from_another_terminal(installation: Installation) -> None:
     assert installation.process is not None
     result = installation.arbor("down")
     assert result.returncode == 0

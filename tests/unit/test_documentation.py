@@ -113,7 +113,7 @@ def test_every_line_has_its_package() -> None:
     assert sorted(described().keys() - packages()) == []
 
 
-def test_files_of_the_walks_exist() -> None:
+def test_files_of_the_walkthroughs_exist() -> None:
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:arbor|apps|workers|config)/[\w/]+\.py)`", text))
     assert len(named) > 20

@@ -126,7 +126,7 @@ def test_the_tables_of_the_glossary_are_read() -> None:
     assert "answer" not in banned.names
 
 
-def test_this_house_keeps_to_its_words() -> None:
+def test_the_repository_follows_the_glossary() -> None:
     exceptions = read_exceptions()
     assert exceptions is not None
     banned = read_banned(GLOSSARY.read_text(encoding="utf-8"))

@@ -110,7 +110,7 @@ def test_without_a_schema_the_reply_is_the_text_and_not_the_thought() -> None:
     ("stop_reason", "finish_reason"),
     [("end_turn", "stop"), ("max_tokens", "length"), ("pause_turn", "pause_turn")],
 )
-def test_the_end_is_told_in_one_vocabulary(stop_reason: str, finish_reason: str) -> None:
+def test_stop_reasons_are_mapped_to_one_vocabulary(stop_reason: str, finish_reason: str) -> None:
     server = Recorder(success({"type": "text", "text": "x"}, stop_reason=stop_reason))
 
     assert model_on(server).complete(request_with(None), deadline_s=10).finish_reason == finish_reason
@@ -137,7 +137,7 @@ def test_options_that_a_model_refuses_are_omitted_from_then_on() -> None:
     assert json.dumps(SCHEMA) in server.bodies[4]["system"][0]["text"]
 
 
-def test_a_refusal_is_one_and_keeps_its_tokens() -> None:
+def test_a_refused_reply_raises_model_refused_with_its_tokens() -> None:
     server = Recorder(success({"type": "text", "text": ""}, stop_reason="refusal"))
 
     with pytest.raises(ModelRefused) as failure:
@@ -162,7 +162,9 @@ def test_a_refusal_is_one_and_keeps_its_tokens() -> None:
         (httpx.Response(200, json={"content": "?"}), ModelUnavailable, "cannot be read"),
     ],
 )
-def test_each_failure_becomes_one_of_ours(answer: httpx.Response, kind: type[ModelError], words: str) -> None:
+def test_each_failure_raises_its_model_error(
+    answer: httpx.Response, kind: type[ModelError], words: str
+) -> None:
     with pytest.raises(kind, match=words) as failure:
         model_on(Recorder(answer)).complete(request_with(None), deadline_s=10)
 

@@ -71,7 +71,7 @@ OWN = replace(ALL, openai_base_url="http://127.0.0.1:8080/v1/", openai_api_key="
         ("ollama/llama3.2", Credentials(), "http://127.0.0.1:11434/v1/chat/completions", None),
     ],
 )
-def test_each_provider_is_asked_at_its_place_with_its_own_key(
+def test_each_provider_is_called_at_its_url_with_its_own_key(
     handle: str, credentials: Credentials, url: str, key: str | None
 ) -> None:
     request = asked(handle, credentials)
@@ -81,7 +81,7 @@ def test_each_provider_is_asked_at_its_place_with_its_own_key(
 
 
 @pytest.mark.parametrize("base_url", ["", "https://gateway.test", "https://gateway.test/v1/"])
-def test_anthropic_is_asked_with_its_own_header(base_url: str) -> None:
+def test_anthropic_is_called_with_its_own_header(base_url: str) -> None:
     request = asked("anthropic/claude-haiku-4-5", replace(ALL, anthropic_base_url=base_url))
 
     host = "gateway.test" if base_url else "api.anthropic.com"
@@ -166,11 +166,11 @@ def test_models_of_one_provider_share_its_breaker() -> None:
         ("[::1]:9000", "http://[::1]:9000/v1"),
     ],
 )
-def test_ollamas_host_is_read_as_ollama_reads_it(host: str, url: str) -> None:
+def test_the_host_of_ollama_is_parsed_as_ollama_parses_it(host: str, url: str) -> None:
     assert ollama_base_url(host) == url
 
 
-def test_credentials_show_what_is_given_and_never_what_it_is() -> None:
+def test_credentials_show_their_names_and_never_their_values() -> None:
     shown = repr(ALL)
 
     assert shown == (

@@ -151,7 +151,7 @@ def test_after_a_failure_the_client_works_on(stub: RunningStub, client: httpx.Cl
     assert model_at(stub.base_url, client).complete(request_with(), deadline_s=10).text
 
 
-def test_a_server_without_schemas_is_asked_in_another_form(stub: RunningStub, client: httpx.Client) -> None:
+def test_a_server_without_schemas_gets_another_form_in_time(stub: RunningStub, client: httpx.Client) -> None:
     assert (
         model_at(stub.base_url, client, model="stub-no-schema").complete(request_with(), deadline_s=10).text
     )
@@ -199,7 +199,7 @@ def test_two_hundred_calls_to_a_silent_server_end_at_the_deadline(
     assert max(took_s for _, took_s in ends) < 5.0
 
 
-def test_connections_are_used_again(
+def test_connections_are_reused(
     stub: RunningStub, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[object] = []
@@ -218,7 +218,7 @@ def test_connections_are_used_again(
     assert len(opened) == 1
 
 
-def test_more_calls_than_connections_wait_their_turn_and_then_say_so(stub: RunningStub) -> None:
+def test_excess_calls_wait_for_a_connection_until_their_deadline(stub: RunningStub) -> None:
     patient = httpx.Timeout(connect=5.0, write=5.0, read=None, pool=0.3)
     with httpx.Client(transport=DeadlineTransport(connections=1), timeout=patient) as narrow:
         silent = model_at(stub.base_url, narrow, model="stub-silent")
@@ -266,7 +266,7 @@ def test_a_process_has_one_client_and_its_forked_child_another() -> None:
     shared_client.cache_clear()
 
 
-def test_a_direct_client_sends_what_httpx_would(stub: RunningStub) -> None:
+def test_a_direct_client_sends_the_same_request_as_httpx(stub: RunningStub) -> None:
     sent: list[httpx.Request] = []
 
     class Watched(DeadlineTransport):

@@ -22,7 +22,7 @@ from tests.unit.adapters.openai_server import (
 )
 
 
-def test_the_request_holds_the_prompt_the_limits_and_the_schema() -> None:
+def test_the_request_contains_prompt_limits_and_schema() -> None:
     server = Recorder(httpx.Response(200, json=success()))
 
     model_on(server).complete(request_with(), deadline_s=10)
@@ -46,7 +46,7 @@ def test_the_request_holds_the_prompt_the_limits_and_the_schema() -> None:
     assert server.requests[0].headers["openai-project"] == "garden"
 
 
-def test_the_reply_holds_the_text_the_tokens_and_the_cost() -> None:
+def test_the_reply_contains_text_tokens_and_cost() -> None:
     reply = model_on(Recorder(httpx.Response(200, json=success()))).complete(request_with(), deadline_s=10)
 
     assert reply.latency_ms > 0
@@ -74,9 +74,7 @@ def test_the_reply_holds_the_text_the_tokens_and_the_cost() -> None:
         ),
     ],
 )
-def test_odd_replies_are_read_as_far_as_they_go(
-    changes: dict[str, Any], text: str, finish_reason: str
-) -> None:
+def test_odd_replies_are_parsed_leniently(changes: dict[str, Any], text: str, finish_reason: str) -> None:
     reply = model_on(Recorder(httpx.Response(200, json=success(**changes)))).complete(
         request_with(), deadline_s=10
     )

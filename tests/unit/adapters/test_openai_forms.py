@@ -79,7 +79,7 @@ def test_a_request_rejected_in_every_form_changes_no_later_request() -> None:
         error(500, "oops"),
     ],
 )
-def test_other_refusals_are_not_answered_with_a_weaker_form(refusal: httpx.Response) -> None:
+def test_other_refusals_do_not_cause_a_weaker_form(refusal: httpx.Response) -> None:
     server = Recorder(refusal)
 
     with pytest.raises(ModelError):

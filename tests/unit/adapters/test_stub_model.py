@@ -108,7 +108,7 @@ def test_equal_prompts_get_equal_replies_and_others_differ() -> None:
     assert actions == {"recall", "remember", "reflect", "connect", "reprioritize", "rest"}
 
 
-def test_asked_to_write_it_writes_to_the_users_within_its_energy() -> None:
+def test_the_stub_messages_users_within_its_energy() -> None:
     written = 0
     for number in range(1, 60):
         prompt = build_prompt(situation(beat_number=number, energy=6), "You are Scout.", "0123456789abcdef")
@@ -127,7 +127,7 @@ def test_the_stub_never_spends_more_than_its_energy() -> None:
         assert sum(ACTIONS[action.action].cost for action in reply.actions) <= 1
 
 
-def test_a_prompt_that_is_no_heartbeats_still_gets_a_valid_reply() -> None:
+def test_a_prompt_of_no_heartbeat_still_gets_a_valid_reply() -> None:
     assert parse_reply(json.dumps(reply_to("Hello?"))).dropped == ()
 
 

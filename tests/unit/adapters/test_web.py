@@ -294,7 +294,7 @@ def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
     refused(f"{server.url}/endless", "is larger than 100 bytes", small)
 
 
-def test_a_compressed_page_is_refused_for_it_could_become_any_size(server: Server) -> None:
+def test_a_compressed_page_is_refused(server: Server) -> None:
     refused(server.answers("/bomb", b"x", Content_Encoding="gzip"), "compressed")
 
 
@@ -322,7 +322,7 @@ def test_a_slow_server_meets_the_deadline(server: Server) -> None:
 
 
 @pytest.mark.parametrize("status", [204, 400, 404, 500, 304])
-def test_another_status_is_told(server: Server, status: int) -> None:
+def test_another_status_is_reported(server: Server, status: int) -> None:
     server.answers("/x", status=status)
     with pytest.raises(WebFailed) as failure:
         fetch().fetch(f"{server.url}/x?key=secret", deadline_s=5)
@@ -333,7 +333,7 @@ def test_another_status_is_told(server: Server, status: int) -> None:
 class TestSearch:
     """The search server is the operator's own: it may stand anywhere."""
 
-    def test_results_are_read_and_what_is_no_address_left_out(self, server: Server) -> None:
+    def test_results_without_a_valid_address_are_omitted(self, server: Server) -> None:
         results = [
             {"url": "https://a.example", "title": "A\0", "content": "about a", "engine": "x"},
             {"url": "javascript:alert(1)"},

@@ -30,7 +30,7 @@ def spec(**parts: Any) -> TemplateSpec:
     )
 
 
-def test_thoughts_and_interests_become_the_present_moment() -> None:
+def test_thoughts_and_interests_become_the_working_memory() -> None:
     mind = first_mind(spec(initial_thoughts=("Who am I?",), initial_interests=("rivers",)), now=NOW)
     assert [(thought.text, thought.at) for thought in mind.working_memory.thoughts] == [("Who am I?", NOW)]
     assert mind.working_memory.curiosity == ["rivers"]
@@ -54,7 +54,7 @@ def test_initial_goals_are_sorted_by_priority_then_template_order() -> None:
 
 
 @pytest.mark.parametrize("kind", GoalType)
-def test_every_kind_of_goal_springs_from_something(kind: GoalType) -> None:
+def test_every_kind_of_goal_has_a_source(kind: GoalType) -> None:
     assert SOURCES[kind]
 
 
@@ -71,7 +71,7 @@ def test_knowledge_and_values_are_memories_that_do_not_fade() -> None:
     assert {memory.source for memory in memories} == {"template:Small"}
 
 
-def test_values_are_beliefs_and_what_a_character_is_are_aspects() -> None:
+def test_values_become_beliefs_and_the_character_becomes_aspects() -> None:
     small = spec(values=("candour",), character={"nature": "A quiet one. " * 100, "role": "keeper"})
     (belief,) = first_beliefs(small)
     assert (belief.statement, belief.category) == ("candour", BeliefCategory.VALUES)

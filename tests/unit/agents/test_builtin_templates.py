@@ -109,12 +109,12 @@ INITIAL_POPULATION = {
 }
 
 
-def test_there_are_the_six_and_the_eight() -> None:
+def test_six_original_and_eight_further_templates_are_built_in() -> None:
     assert sorted(TEMPLATES) == sorted([*ORIGINAL, *INITIAL_POPULATION])
     assert len(TEMPLATES) == 14
 
 
-def test_a_file_bears_the_name_of_its_template() -> None:
+def test_a_file_has_the_name_of_its_template() -> None:
     folder = Path(template.__file__).parent / "templates"
     assert sorted(file.stem for file in folder.iterdir()) == sorted(TEMPLATES)
 
@@ -131,7 +131,7 @@ def test_the_six_originals_keep_tier_traits_goals_and_requests(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", INITIAL_POPULATION)
-def test_the_eight_are_born_with_the_genome_of_the_initial_population(name: str) -> None:
+def test_the_eight_have_the_genome_of_the_initial_population(name: str) -> None:
     genome = TEMPLATES[name].genome
     assert genome is not None
     traits = genome.traits
@@ -146,7 +146,7 @@ def test_the_eight_are_born_with_the_genome_of_the_initial_population(name: str)
 
 
 @pytest.mark.parametrize("spec", TEMPLATES.values(), ids=lambda spec: spec.name)
-def test_each_is_a_whole_individual_with_something_to_do(spec: TemplateSpec) -> None:
+def test_each_template_has_a_full_character_and_goals(spec: TemplateSpec) -> None:
     character = spec.character
     assert spec.source is TemplateSource.BUILTIN
     assert 4 <= len(spec.values) <= 5

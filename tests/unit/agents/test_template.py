@@ -325,13 +325,13 @@ def test_wrapped_paragraphs_are_joined_but_not_lists_or_code() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_fault_is_reported_with_its_line_and_a_correction(text: str, fault: str) -> None:
+def test_an_error_is_reported_with_its_line_and_a_correction(text: str, fault: str) -> None:
     faults = faults_in(text)
     assert any(fault in line for line in faults), faults
     assert len(faults) == 1, faults
 
 
-def test_all_faults_are_reported_together_in_line_order() -> None:
+def test_all_errors_are_reported_together_in_line_order() -> None:
     text = changed("priority: 80", "priority: 101")
     text = changed("[recall, rest]", "[recall, swim]", within=text)
     text = changed('version: "1.2"\n', "", within=text)

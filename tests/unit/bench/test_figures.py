@@ -15,7 +15,7 @@ from bench.goals import BAR_MS, measure
 ROOT = Path(__file__).parents[3]
 
 
-def test_a_quantile_lies_between_its_neighbours() -> None:
+def test_a_quantile_lies_between_its_neighbors() -> None:
     assert quantile([4.0, 1.0, 2.0, 3.0], 0.5) == 2.5
     assert quantile([1.0], 0.95) == 1.0
     assert quantile([], 0.95) == 0.0
@@ -56,7 +56,7 @@ def test_an_unknown_benchmark_is_refused() -> None:
 
 
 @pytest.mark.bar
-def test_a_full_backlog_is_put_in_order_within_its_bar() -> None:
+def test_a_full_backlog_is_prioritized_within_its_bar() -> None:
     figures = measure(rounds=20)
     assert figures["goals"] == 50
     assert 0 < figures["p50_ms"] < BAR_MS

@@ -64,7 +64,7 @@ def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
     assert len(list(variants(DEFAULT_WEIGHTS))) == 3 * len(NAMES)
 
 
-def test_a_row_says_what_becomes_of_recall() -> None:
+def test_a_row_compares_recall_with_and_without_the_change() -> None:
     # Without what it is lent, the answer to the first question is third of three.
     rows = tune(
         [asked(words=0.4, lent=1.0), asked(words=0.9, lent=0.0)], depths=(1, 2), weights=DEFAULT_WEIGHTS

@@ -80,7 +80,7 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
     assert "No such command 'nosuch'" in capsys.readouterr().err
 
 
-def test_an_error_of_ours_is_told_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_domain_error_is_printed_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("fail", "plainly") == ExitCode.FAILED
     shown = capsys.readouterr()
     assert shown.out == ""

@@ -107,5 +107,5 @@ def test_named_command_lines_exist() -> None:
         ("recall Vega quince --most 3", "recall has no option --most"),
     ],
 )
-def test_a_wrong_command_line_is_found(line: str, fault: str) -> None:
+def test_an_invalid_command_line_is_reported(line: str, fault: str) -> None:
     assert list(faults_of(line)) == [fault]

@@ -131,7 +131,7 @@ def test_compose_passes_on_settings_that_exist(services: dict[str, Any]) -> None
     assert passed - COMPOSE_ONLY <= settings_read()
 
 
-def test_compose_tells_the_owners_password_to_nobody_who_serves(services: dict[str, Any]) -> None:
+def test_compose_gives_the_owner_password_to_no_serving_process(services: dict[str, Any]) -> None:
     serving = {name: service for name, service in services.items() if name not in {"postgres", "prepare"}}
     for name, service in serving.items():
         values = [str(value) for value in service["environment"].values()]
@@ -147,7 +147,7 @@ def test_every_published_port_is_on_the_loopback(services: dict[str, Any]) -> No
     assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-def test_the_image_runs_as_nobody_special() -> None:
+def test_the_image_runs_as_an_unprivileged_user() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     assert "USER arbor" in lines
     assert not any(re.match(r"(ENV|ARG) .*(PASSWORD|SECRET|_KEY)", line) for line in lines)

@@ -170,7 +170,7 @@ VARIED_BELOW = {"ARBOR_IMPORTANCE_WORDS"}
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_setting_changes_what_it_is_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_changes_its_effect(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     probe = PROBES[name]
     for key, value in probe.beside.items():
         monkeypatch.setenv(key, value)

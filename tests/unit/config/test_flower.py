@@ -49,10 +49,10 @@ def test_no_page_is_served_without_the_password() -> None:
     assert {path: code for path, (code, _) in answers.items() if code not in {401, 404, 405}} == {}
 
 
-def test_its_health_says_nothing_else() -> None:
+def test_the_health_check_reveals_nothing_else() -> None:
     assert ask(["/healthcheck"]) == {"/healthcheck": (200, "OK")}
 
 
-def test_the_password_opens_it() -> None:
+def test_the_password_gives_access() -> None:
     answers = ask(["/workers"], auth_username="operator", auth_password="secret")
     assert answers["/workers"][0] == 200

@@ -36,13 +36,13 @@ def test_the_panel_shows_addresses_and_start_time() -> None:
     assert "6 of 2 tenants" in text
 
 
-def test_a_new_password_is_shown_and_said_to_be_shown_once() -> None:
+def test_a_new_password_is_announced_as_shown_once() -> None:
     text = shown(password="k7wd-3nqp-x8vm-f2hs")
     assert "k7wd-3nqp-x8vm-f2hs" in text
     assert "shown only now" in text
 
 
-def test_later_it_says_where_the_password_rests() -> None:
+def test_a_known_password_is_replaced_by_the_path_of_its_file() -> None:
     assert "kept in /data/secrets/operator_password" in shown()
 
 

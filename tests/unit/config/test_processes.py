@@ -31,7 +31,7 @@ def _own_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
         monkeypatch.setenv(name, "1")
 
 
-def test_the_console_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_console_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
     served: list[dict[str, Any]] = []
     monkeypatch.setattr(web, "refuse_unsafe_role", lambda: None)
     monkeypatch.setattr(web, "Console", lambda settings: SimpleNamespace(run=lambda: served.append(settings)))
@@ -40,7 +40,7 @@ def test_the_console_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch
     assert (settings["bind"], settings["workers"]) == ("0.0.0.0:8123", 2)
 
 
-def test_flower_listens_where_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flower_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
     def make_server(_app: Any, credentials: str) -> Any:
@@ -87,7 +87,7 @@ def test_up_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("option", "count"), [("--demo", 1), ("--no-demo", 0)])
-def test_the_demo_is_made_or_not(option: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_is_created_as_requested(option: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     demos: list[str] = []
     monkeypatch.setattr(prepare, "call_command", lambda *_, **__: None)
     monkeypatch.setattr(prepare, "refuse_unsafe_role", lambda: None)

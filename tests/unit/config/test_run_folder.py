@@ -13,7 +13,7 @@ from arbor.errors import AlreadyRunning
 from config.supervisor.run_folder import RunFolder, write_private
 
 
-def test_a_folder_is_held_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
+def test_a_folder_is_locked_by_one_supervisor_at_a_time(tmp_path: Path) -> None:
     second = RunFolder(tmp_path).lock()
     with RunFolder(tmp_path).lock(), pytest.raises(AlreadyRunning, match="already runs"):
         second.__enter__()
@@ -38,7 +38,7 @@ def test_another_process_with_the_same_number_is_not_the_supervisor(tmp_path: Pa
     assert run.supervisor() is None
 
 
-def test_a_note_of_a_process_that_is_gone_says_nothing(tmp_path: Path) -> None:
+def test_a_note_of_an_ended_process_is_ignored(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.make()
     write_private(run.state_file, {"pid": 2**22 + 1, "created": 0.0})
@@ -54,7 +54,7 @@ def test_run_files_are_accessible_to_the_owner_only(tmp_path: Path) -> None:
     assert [file.name for file in run.path.iterdir()] == ["servers.json"]
 
 
-def test_clearing_leaves_nothing_that_only_a_running_installation_has(tmp_path: Path) -> None:
+def test_clearing_removes_all_files_of_a_running_installation(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.make()
     run.note(parts=[])

@@ -19,13 +19,13 @@ def folder(tmp_path: Path) -> SecretFolder:
     return SecretFolder(path=tmp_path / "secrets")
 
 
-def test_a_secret_is_made_on_first_use_and_stays(folder: SecretFolder) -> None:
+def test_a_secret_is_created_on_first_use_and_never_changes(folder: SecretFolder) -> None:
     first = folder.ensure(SecretName.OPERATOR_PASSWORD)
     assert folder.ensure(SecretName.OPERATOR_PASSWORD) == first
     assert folder.read(SecretName.OPERATOR_PASSWORD) == first
 
 
-def test_a_secret_that_was_not_made_reads_as_none(folder: SecretFolder) -> None:
+def test_a_missing_secret_reads_as_none(folder: SecretFolder) -> None:
     assert folder.read(SecretName.MASTER_KEY) is None
 
 

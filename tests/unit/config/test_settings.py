@@ -135,7 +135,9 @@ def test_the_doctor_says_that_arbor_is_not_running(tmp_path: Path) -> None:
         ("ARBOR_HEALTH_LIMITS", "expired=soon", "NAME=WARN:CRITICAL"),
     ],
 )
-def test_the_settings_say_what_would_be_right(name: str, value: str, right: str) -> None:
+def test_invalid_maintenance_settings_are_refused_with_valid_values(
+    name: str, value: str, right: str
+) -> None:
     with pytest.raises(ConfigurationInvalid, match=re.escape(right)):
         read_settings(**{name: value})
 

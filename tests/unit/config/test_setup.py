@@ -201,7 +201,7 @@ def test_a_slow_build_is_better_than_none(place: Place) -> None:
     assert place.chosen() == [str(only)]
 
 
-def test_other_versions_and_shims_that_fail_are_passed_over(place: Place) -> None:
+def test_other_versions_and_failing_shims_are_ignored(place: Place) -> None:
     python(place.bin / "python3", 0, minor="3.12")
     write(place.bin / "python3.13", "#!/bin/sh\necho 'pyenv: command not found' >&2\nexit 127\n")
     wanted = of_pyenv(place, 2)
@@ -241,7 +241,7 @@ def test_an_existing_environment_stays_and_a_faster_build_is_named(place: Place)
     assert len(place.chosen()) == 1
 
 
-def test_an_environment_of_another_version_is_made_anew(place: Place) -> None:
+def test_an_environment_of_another_version_is_recreated(place: Place) -> None:
     wanted = on_path(place, 2)
     place.run()
     (place.clone / ".venv/bin/python").unlink()
@@ -253,7 +253,7 @@ def test_an_environment_of_another_version_is_made_anew(place: Place) -> None:
 
 
 @pytest.mark.parametrize("old", ["0.6.17", "does not run"])
-def test_an_old_uv_on_the_path_is_passed_over(place: Place, old: str) -> None:
+def test_an_old_uv_on_the_path_is_ignored(place: Place, old: str) -> None:
     of_pyenv(place, 0)
     bootstrap(place, pip=True)
     write(place.bin / "uv", f"#!/bin/sh\necho 'uv {old}'\n")
@@ -264,7 +264,7 @@ def test_an_old_uv_on_the_path_is_passed_over(place: Place, old: str) -> None:
     assert "installing uv" not in place.run()
 
 
-def test_a_python_without_pip_is_lent_that_of_debian(place: Place) -> None:
+def test_a_python_without_pip_uses_the_pip_of_debian(place: Place) -> None:
     of_pyenv(place, 0)
     (place.bin / "uv").unlink()
     bootstrap(place, pip=False)
@@ -325,7 +325,7 @@ def test_a_tools_folder_that_cannot_be_written_is_named(place: Place) -> None:
     assert f"{place.clone}/.tools is no folder that this user may write to" in place.fail()
 
 
-def test_two_runs_at_once_set_up_one_after_the_other(place: Place) -> None:
+def test_concurrent_runs_set_up_one_after_the_other(place: Place) -> None:
     on_path(place, 0)
     write(place.bin / "uv", stub_uv(place.clone.parent, slow=1.5))
     runs = [place.start(), place.start()]

@@ -46,7 +46,7 @@ def test_a_user_is_left_alone_for_four_hours_unless_they_wrote(
     assert REACH_OUT_PUBLIC not in reasons
 
 
-def test_a_refusal_says_why_and_from_when_on() -> None:
+def test_a_refusal_states_its_reason_and_end() -> None:
     reasons = refusals(hours_since_reach_out=1.5, hours_since_user=None, public_today=0)
     assert reasons[REACH_OUT_USER] == (
         "you last wrote to your user 1.5 hours ago and they have not written since; it is possible again in 2.5 hours"
@@ -78,5 +78,5 @@ def test_limits_below_nothing_are_refused(wrong: dict[str, object]) -> None:
     ("hours", "words"),
     [(0.0, "1 minute"), (0.5, "30 minutes"), (1.4, "84 minutes"), (1.5, "1.5 hours"), (26.0, "26.0 hours")],
 )
-def test_a_length_of_time_is_told_in_words(hours: float, words: str) -> None:
+def test_a_duration_is_printed_in_words(hours: float, words: str) -> None:
     assert spoken(hours) == words

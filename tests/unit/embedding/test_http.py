@@ -64,7 +64,7 @@ def test_only_models_that_can_are_asked_for_a_dimension() -> None:
     assert requests[0]["dimensions"] == 3
 
 
-def test_tei_is_asked_in_its_own_words() -> None:
+def test_tei_requests_follow_the_protocol_of_tei() -> None:
     requests: list[httpx.Request] = []
 
     def server(request: httpx.Request) -> httpx.Response:
@@ -94,7 +94,7 @@ def test_many_texts_are_sent_in_batches(name: str, most: int) -> None:
     assert max(sizes) == most
 
 
-def test_of_a_long_text_the_beginning_is_sent() -> None:
+def test_only_the_beginning_of_a_long_text_is_sent() -> None:
     sent: list[str] = []
 
     def server(request: httpx.Request) -> httpx.Response:
@@ -166,13 +166,13 @@ class FakeTime:
         self.monotonic = monotonic
 
 
-def test_the_embedder_in_the_box_needs_nothing() -> None:
+def test_the_built_in_embedder_needs_no_configuration() -> None:
     embedder = connect_embedder("wordllama", Credentials(), dimension=256)
     assert isinstance(embedder, WordLlamaEmbedder)
     assert embedder.in_process
 
 
-def test_openai_itself_is_asked_where_no_address_is_given() -> None:
+def test_openai_is_the_default_address() -> None:
     urls: list[str] = []
 
     def server(request: httpx.Request) -> httpx.Response:
@@ -194,6 +194,8 @@ def test_openai_itself_is_asked_where_no_address_is_given() -> None:
         ("wordllama/big", 256, "got 'wordllama/big'"),
     ],
 )
-def test_a_setting_that_names_no_embedder_says_what_would(name: str, dimension: int, message: str) -> None:
+def test_an_invalid_embedder_setting_is_refused_with_the_valid_form(
+    name: str, dimension: int, message: str
+) -> None:
     with pytest.raises(ConfigurationInvalid, match=message):
         connect_embedder(name, Credentials(), dimension=dimension)

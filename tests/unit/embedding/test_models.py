@@ -40,10 +40,10 @@ def test_an_impossible_model_name_or_dimension_is_refused(name: str, dimension: 
         ("never", False, False),
     ],
 )
-def test_storing_waits_for_what_the_setting_says(setting: str, in_process: bool, waits: bool) -> None:
+def test_storing_waits_for_vectors_as_configured(setting: str, in_process: bool, waits: bool) -> None:
     assert AtStorage.parse(setting).waits(in_process=in_process) is waits
 
 
-def test_another_setting_is_refused_with_those_there_are() -> None:
+def test_another_setting_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(ConfigurationInvalid, match="is auto, always, never, got 'sometimes'"):
         AtStorage.parse("sometimes")

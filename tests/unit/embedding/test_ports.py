@@ -45,7 +45,7 @@ def test_no_texts_have_no_vectors() -> None:
     assert HashEmbedder(8).embed([]).shape == (0, 8)
 
 
-def test_the_fake_puts_texts_that_share_words_near_each_other() -> None:
+def test_the_fake_embeds_texts_with_shared_words_near_each_other() -> None:
     embedder: Embedder = HashEmbedder()
     kettle, blue_kettle, kite = embedder.embed(["the kettle", "the blue kettle", "a red kite"])
     assert kettle @ blue_kettle > 0.6

@@ -77,7 +77,7 @@ def test_a_derived_goal_starts_where_its_parent_is(state: GoalState) -> None:
         ({"title": "Ford", "state": C}, TransitionIllegal, "a new goal is active, queued or backburner"),
     ],
 )
-def test_a_goal_that_cannot_be_added_leaves_nothing(
+def test_a_refused_goal_does_not_change_the_backlog(
     wanted: dict[str, Any], error: type[ArborError], why: str
 ) -> None:
     backlog = backlog_of(goal_row("Map the river"))
@@ -160,7 +160,7 @@ def test_a_goal_at_full_progress_is_completed_in_any_state(state: GoalState) -> 
     assert [(closed.goal_id, closed.state) for closed in changes.closed] == [(goal.id, C)]
 
 
-def test_progress_touches_a_goal_and_feels_good() -> None:
+def test_progress_updates_a_goal_and_raises_its_valence() -> None:
     goal = goal_row(fraction=0.2)
     backlog = backlog_of(goal)
     backlog.progress(goal.id, fraction=0.5)
@@ -181,7 +181,7 @@ def test_a_heartbeat_spent_on_a_goal_is_effort_and_touches_it() -> None:
     assert backlog.changes().changed_goals == (goal,)
 
 
-def test_a_rule_closes_a_goal_and_nothing_is_learned_from_it() -> None:
+def test_a_goal_closed_by_rule_has_no_satisfaction() -> None:
     goal = goal_row()
     backlog = backlog_of(goal)
     backlog.move(goal.id, C, by_rule=True)
@@ -203,7 +203,7 @@ def test_the_agent_is_notified_of_what_a_person_closes(by_person: bool, notified
     )
 
 
-def test_goals_do_not_wait_for_each_other_in_a_circle() -> None:
+def test_goals_cannot_block_each_other_in_a_circle() -> None:
     boat, reef, port = (goal_row(title) for title in ("Boat", "Reef", "Port"))
     backlog = backlog_of(boat, reef, port)
     backlog.block(reef.id, str(boat.id))
@@ -260,7 +260,7 @@ def test_parts_that_ended_earlier_count_with_the_last(
     assert (top.state, top.fraction) == (state, fraction)
 
 
-def test_a_parent_is_as_far_as_its_parts_or_as_somebody_says() -> None:
+def test_a_parent_has_the_progress_of_its_parts_or_a_stated_one() -> None:
     top = goal_row("Coast")
     first, second = goal_row("Reef", parent_id=top.id), goal_row("Port", parent_id=top.id)
     backlog = backlog_of(top, first, second)
@@ -285,14 +285,14 @@ def test_goals_are_placed_without_cycles_and_not_too_deep() -> None:
 
 
 @pytest.mark.parametrize(("by_hand", "expected"), [(False, 0.0), (True, 0.7)])
-def test_a_goal_without_its_only_part_has_nothing_done(by_hand: bool, expected: float) -> None:
+def test_a_goal_without_its_only_part_has_no_progress(by_hand: bool, expected: float) -> None:
     whole = goal_row("Bay", fraction=0.7, fraction_by_hand=by_hand)
     part = goal_row("Reef", parent_id=whole.id, fraction=0.7)
     backlog_of(whole, part).place(part.id, None)
     assert (whole.state, whole.fraction) == (A, expected)
 
 
-def test_a_goal_is_as_far_as_the_parts_that_remain() -> None:
+def test_a_goal_has_the_mean_progress_of_its_remaining_parts() -> None:
     whole = goal_row("Bay")
     begun, idle = goal_row("Port", parent_id=whole.id, fraction=0.2), goal_row("Cape", parent_id=whole.id)
     backlog = backlog_of(whole, begun, idle, ended={whole.id: [ChildGoal(state=C)]})
@@ -302,7 +302,7 @@ def test_a_goal_is_as_far_as_the_parts_that_remain() -> None:
     assert (whole.state, backlog.reached) == (C, [whole])
 
 
-def test_only_what_changed_since_saving_is_to_be_written() -> None:
+def test_only_changes_since_the_last_save_are_written() -> None:
     goal = goal_row()
     backlog = backlog_of(goal)
     assert not backlog.changes()

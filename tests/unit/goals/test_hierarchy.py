@@ -44,7 +44,7 @@ def test_a_parent_is_reached_without_open_and_with_completed_parts(
         (((A, 0.3), (Q, 0.0), (C, 1.0)), pytest.approx(1.3 / 3)),
     ],
 )
-def test_a_parent_is_as_far_as_its_children_on_average(
+def test_a_parent_has_the_mean_progress_of_its_children(
     children: tuple[tuple[GoalState, float], ...], expected: float | None
 ) -> None:
     assert fraction_of(ChildGoal(state=state, fraction=done) for state, done in children) == expected
@@ -65,7 +65,7 @@ def test_a_parent_is_as_far_as_its_children_on_average(
         ("alone", "gone", True),
     ],
 )
-def test_a_goal_stands_neither_below_itself_nor_too_deep(goal: str | None, parent: str, fits: bool) -> None:
+def test_a_goal_cannot_be_placed_below_itself_or_too_deep(goal: str | None, parent: str, fits: bool) -> None:
     parents = {"top": None, "1": "top", "2": "1", "3": "2", "4": "3", "alone": None}
     assert MAX_DEPTH == 5
     if fits:

@@ -27,7 +27,7 @@ def rules(**of: Any) -> list[Rule]:
     ("stale", "risk", "pressure"),
     [(0, 0.5, 0.0), (10, 0.0, 1.0), (20, 0.5, 1.0), (30, 1.0, 1.0), (15, 0.0, 1.5), (15, 1.0, 0.5)],
 )
-def test_curiosity_presses_as_the_seed_says(stale: int, risk: float, pressure: float) -> None:
+def test_the_pressure_of_curiosity_follows_the_seed(stale: int, risk: float, pressure: float) -> None:
     assert curiosity_pressure(stale, risk) == pytest.approx(pressure)
 
 
@@ -64,9 +64,7 @@ def test_curiosity_presses_as_the_seed_says(stale: int, risk: float, pressure: f
         ({"stale_beats": 99, "open_titles": [f"Goal {number}" for number in range(50)]}, []),
     ],
 )
-def test_a_goal_comes_when_its_rule_says_and_not_while_one_is_open(
-    of: dict[str, Any], expected: list[Rule]
-) -> None:
+def test_a_rule_creates_a_goal_unless_one_is_open(of: dict[str, Any], expected: list[Rule]) -> None:
     assert rules(**of) == expected
 
 

@@ -29,7 +29,7 @@ LEGAL = {(P, L), (P, X), (L, P), (L, C), (L, F), (L, X)}
 
 
 @pytest.mark.parametrize(("status", "to"), list(product(IntentStatus, IntentStatus)))
-def test_an_intent_moves_only_as_told(status: IntentStatus, to: IntentStatus) -> None:
+def test_an_intent_moves_only_along_the_table(status: IntentStatus, to: IntentStatus) -> None:
     if (status, to) in LEGAL:
         assert move_intent(status, to) is to
     else:
@@ -75,9 +75,7 @@ def test_partial_success_completes_a_step_after_its_estimate(
     ("ago", "runs", "stale"),
     [(59, False, False), (60, False, True), (3_600, True, False), (3_600, False, True), (None, False, True)],
 )
-def test_a_lock_is_let_go_a_minute_after_its_heartbeat_is_gone(
-    ago: int | None, runs: bool, stale: bool
-) -> None:
+def test_a_lock_expires_a_minute_after_its_heartbeat(ago: int | None, runs: bool, stale: bool) -> None:
     now = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
     locked_at = None if ago is None else now - timedelta(seconds=ago)
     assert is_stale_lock(locked_at, now=now, holder_runs=runs) is stale

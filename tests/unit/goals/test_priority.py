@@ -65,7 +65,7 @@ def test_an_agent_without_traits_counts_as_balanced() -> None:
         (timedelta(days=3650), 1.0),
     ],
 )
-def test_a_goal_presses_more_the_nearer_its_deadline(left: timedelta | None, expected: float) -> None:
+def test_a_nearer_deadline_raises_the_priority(left: timedelta | None, expected: float) -> None:
     assert urgency(None if left is None else NOW + left, NOW) == expected
 
 
@@ -111,7 +111,7 @@ def test_a_priority_is_always_between_one_and_five_and_a_half(
         (("recall",), {"recall": [1, 9]}, 1.0),
     ],
 )
-def test_a_match_is_the_share_of_successes_at_what_a_goal_takes(
+def test_a_match_is_the_success_rate_of_the_actions_of_a_goal(
     actions: tuple[str, ...], learned: dict[str, list[int]], expected: float
 ) -> None:
     assert capability_match(actions, learned) == expected

@@ -45,7 +45,7 @@ def seen(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0),
         (seen(plan=PlanStatus.ABANDONED, intents=2, intents_open=1), ()),
     ],
 )
-def test_a_review_flags_what_wants_attention(goal: Reviewed, expected: tuple[GoalFlag, ...]) -> None:
+def test_a_review_flags_goals_that_need_attention(goal: Reviewed, expected: tuple[GoalFlag, ...]) -> None:
     assert flag_goal(goal, NOW) == expected
 
 
@@ -61,7 +61,7 @@ def test_a_review_flags_what_wants_attention(goal: Reviewed, expected: tuple[Goa
         (seen(GoalState.QUEUED, present_memories=1, deadline=NOW), ("river",), 2.0),
     ],
 )
-def test_a_goal_comes_nearer_by_memories_themes_and_deadline(
+def test_memories_clusters_and_deadlines_raise_the_relevance(
     goal: Reviewed, themes: tuple[str, ...], expected: float
 ) -> None:
     assert relevance(goal, themes=themes, now=NOW) == expected
@@ -71,7 +71,7 @@ def advice(*goals: Reviewed, themes: tuple[str, ...] = ()) -> list[tuple[Advice,
     return [(issue.advice, issue.goal_id) for issue in review(goals, themes=themes, now=NOW)]
 
 
-def test_without_goals_it_suggests_to_think_of_some() -> None:
+def test_a_review_without_goals_suggests_new_ones() -> None:
     assert advice() == [(Advice.BRAINSTORM, "")]
 
 
@@ -81,7 +81,7 @@ def test_without_an_active_goal_the_best_unblocked_one_is_suggested() -> None:
     assert advice(blocked, best, next_best) == [(Advice.ATTEND, "b"), (Advice.PROMOTE, "q1")]
 
 
-def test_with_only_goals_for_some_day_it_suggests_to_queue_one() -> None:
+def test_a_review_of_back_burner_goals_suggests_to_queue_one() -> None:
     (issue,) = review([seen(GoalState.BACKBURNER)], themes=(), now=NOW)
     assert (issue.advice, issue.text) == (
         Advice.PROMOTE,
@@ -131,7 +131,7 @@ def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
         (seen(plan=PlanStatus.COMPLETED, intents=1, intents_done=1), "every step of its plan is done"),
     ],
 )
-def test_each_flag_is_told_in_words(goal: Reviewed, words: str) -> None:
+def test_each_flag_is_described_in_words(goal: Reviewed, words: str) -> None:
     (issue,) = review([goal], themes=(), now=NOW)
     assert (issue.advice, issue.goal_id) == (Advice.ATTEND, "g1")
     assert words in issue.text

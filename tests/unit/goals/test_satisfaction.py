@@ -40,7 +40,7 @@ def test_a_reward_is_expected_by_source_and_drawn_towards_experience(
         (False, 0.5, GoalOutcome.PARTIAL, 0.5, pytest.approx(-0.08)),
     ],
 )
-def test_a_signal_says_how_the_goal_resolved_and_what_it_brought(
+def test_a_signal_contains_outcome_reward_and_reputation(
     completed: bool, fraction: float, outcome: GoalOutcome, reward: float, reputation: float
 ) -> None:
     signal = satisfaction(

@@ -104,7 +104,7 @@ def test_a_draft_waits_to_be_started_and_a_plan_for_its_goal() -> None:
 
 
 @pytest.mark.parametrize("by_person", [False, True])
-def test_a_plan_that_is_given_up_takes_its_steps_along(by_person: bool) -> None:
+def test_an_abandoned_plan_abandons_its_steps(by_person: bool) -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
     intent = intent_row(goal, step_id=committed(steps[:1])[0].id, status=L, locked_by=BEAT, locked_at=NOW)
@@ -123,7 +123,7 @@ def test_a_plan_that_is_given_up_takes_its_steps_along(by_person: bool) -> None:
     assert contents == ([expected] if by_person else [])
 
 
-def test_a_closed_goal_takes_its_plans_and_intents_along() -> None:
+def test_a_closed_goal_closes_its_plans_and_intents() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a")
     draft, draft_steps = plan_rows(goal, "b", status=PlanStatus.DRAFT)
@@ -186,7 +186,7 @@ def test_an_attempt_updates_status_and_lock_of_its_intent(
     assert goal.emotional_valence == (STEP_FAILED if "error" in of else 0.0)
 
 
-def test_a_try_at_an_unlocked_intent_counts_the_heartbeat() -> None:
+def test_an_attempt_at_an_unlocked_intent_counts_the_heartbeat() -> None:
     goal = goal_row()
     intent = intent_row(goal)
     backlog = backlog_of(goal, intents=[intent])
@@ -194,7 +194,7 @@ def test_a_try_at_an_unlocked_intent_counts_the_heartbeat() -> None:
     assert (intent.status, intent.ticks_used, intent.attempts) == (P, 1, 1)
 
 
-def test_a_step_that_fails_for_good_gives_up_its_plan() -> None:
+def test_a_permanently_failed_step_abandons_its_plan() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
     first, second = (
@@ -230,7 +230,7 @@ YOUNG = OLD + timedelta(seconds=1)
     ],
 )
 @pytest.mark.parametrize("again", [False, True])
-def test_a_heartbeat_locks_what_waits_or_whose_holder_is_gone(
+def test_a_heartbeat_locks_pending_intents_and_expired_locks(
     status: IntentStatus, locked_by: object, locked_at: object, is_alive: bool, locks: bool, again: bool
 ) -> None:
     goal = goal_row()
@@ -246,7 +246,7 @@ def test_a_heartbeat_locks_what_waits_or_whose_holder_is_gone(
         assert not backlog.changes()
 
 
-def test_a_person_takes_no_intent_in_hand() -> None:
+def test_a_person_cannot_lock_an_intent() -> None:
     goal = goal_row()
     intent = intent_row(goal)
     with pytest.raises(Invalid, match="by a heartbeat"):
@@ -257,7 +257,7 @@ def test_a_person_takes_no_intent_in_hand() -> None:
 @pytest.mark.parametrize(
     ("status", "counted", "expected"), [(L, True, 1), (L, False, 2), (P, True, 2), (P, False, 2)]
 )
-def test_an_intent_that_is_put_off_waits_and_was_not_tried(
+def test_a_deferred_intent_is_pending_without_an_attempt(
     status: IntentStatus, counted: bool, expected: int
 ) -> None:
     goal = goal_row()

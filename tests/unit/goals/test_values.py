@@ -39,7 +39,7 @@ LEGAL = {(B, Q), (Q, B), (Q, A), (A, Q), (A, C), (A, X), (Q, X), (B, X)}
 
 
 @pytest.mark.parametrize(("state", "to"), list(product(GoalState, GoalState)))
-def test_a_goal_moves_only_as_drawn(state: GoalState, to: GoalState) -> None:
+def test_a_goal_moves_only_along_the_table(state: GoalState, to: GoalState) -> None:
     if (state, to) in LEGAL:
         assert move(state, to) is to
     else:
@@ -107,7 +107,7 @@ def test_a_title_that_an_open_goal_has_is_refused(title: str) -> None:
 
 
 @pytest.mark.parametrize("title", ["a\x1b[31mred\x07", "one\ntwo", "a\tb", "a\x9bb", "a\u2028b", "a\u202eb"])
-def test_a_title_is_one_line_that_drives_no_terminal(title: str) -> None:
+def test_a_title_is_one_line_without_control_codes(title: str) -> None:
     with pytest.raises(Invalid, match="a goal's title is one line without control characters"):
         admit(title, Q, counts=BacklogCounts(), open_titles=[])
 
@@ -121,11 +121,11 @@ def test_a_title_is_one_line_that_drives_no_terminal(title: str) -> None:
         ("\x1b", ""),
     ],
 )
-def test_of_any_text_a_title_is_made(text: str, title: str) -> None:
+def test_any_text_yields_a_valid_title(text: str, title: str) -> None:
     assert as_title(text) == title
 
 
-def test_a_full_backlog_takes_no_more() -> None:
+def test_a_full_backlog_refuses_further_goals() -> None:
     counts = BacklogCounts(active=3, queued=10, backburner=MAX_OPEN - 13)
 
     with pytest.raises(LimitReached, match="at most 50 goals are open"):
@@ -133,7 +133,7 @@ def test_a_full_backlog_takes_no_more() -> None:
 
 
 @pytest.mark.parametrize("wanted", [C, X])
-def test_no_goal_begins_at_its_end(wanted: GoalState) -> None:
+def test_no_goal_begins_in_a_final_state(wanted: GoalState) -> None:
     with pytest.raises(TransitionIllegal, match="a new goal is active, queued or backburner"):
         admit("Won already", wanted, counts=BacklogCounts(), open_titles=[])
 
@@ -181,5 +181,5 @@ def test_valence_stays_in_range_and_moves_in_the_right_direction(valence: float,
 @pytest.mark.parametrize(
     ("valence", "word"), [(0.0, ""), (0.29, ""), (0.3, "feels good"), (-0.5, "feels bad")]
 )
-def test_only_what_is_felt_is_named(valence: float, word: str) -> None:
+def test_only_a_clear_valence_is_named(valence: float, word: str) -> None:
     assert in_a_word(valence) == word

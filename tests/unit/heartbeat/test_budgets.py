@@ -38,7 +38,7 @@ from arbor.heartbeat.budgets import (
         (ByTicks(allowance=5), {"ticks_left": 9}, 9, 9),
     ],
 )
-def test_a_beat_begins_with_what_its_budget_gives(
+def test_a_heartbeat_begins_with_the_amount_of_its_budget(
     budget: Budget, balance: dict[str, Any], amount: float, most: float
 ) -> None:
     holdings = BudgetBalance(**balance)
@@ -92,7 +92,7 @@ def test_a_policy_names_its_budget(kind: str, allowance: int | None, budget: Bud
     assert budget_of(kind, allowance).kind == kind
 
 
-def test_a_kind_that_does_not_exist_is_told() -> None:
+def test_an_unknown_kind_of_budget_is_refused() -> None:
     with pytest.raises(ValueError, match="'money'"):
         budget_of("money")
 
@@ -129,7 +129,7 @@ BUDGET = ByEnergy()
     ("left", "expected"),
     [(0, 10), (4, 14), (6, 16), (9, 19), (10, 20), (10.5, 20), (19, 20), (20, 20), (25, 20), (-3, 10)],
 )
-def test_ten_come_back_and_twenty_are_the_most(left: float, expected: float) -> None:
+def test_ten_energy_regenerate_up_to_twenty(left: float, expected: float) -> None:
     assert BUDGET.regenerate(left) == expected
 
 
@@ -147,7 +147,7 @@ def test_an_invalid_cost_cannot_be_spent(energy: float, cost: float) -> None:
         BUDGET.spend(energy, cost)
 
 
-def test_the_budget_can_be_another() -> None:
+def test_regeneration_and_maximum_are_configurable() -> None:
     assert ByEnergy(regeneration=3, maximum=5).regenerate(4) == 5
 
 

@@ -141,7 +141,7 @@ def stored_and_read(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint
     )
 
 
-def test_every_field_of_a_beat_is_stored_or_set_anew() -> None:
+def test_every_field_of_a_heartbeat_is_stored_or_set_anew() -> None:
     identity = {"tenant_id", "agent_id", "heartbeat_id"}
     assert {field.name for field in fields(Beat)} == set(FULL) | APART | identity
     defaults = heartbeat_of()
@@ -149,7 +149,7 @@ def test_every_field_of_a_beat_is_stored_or_set_anew() -> None:
     assert unset == []
 
 
-def test_a_beat_comes_back_as_it_was() -> None:
+def test_a_heartbeat_survives_the_round_trip() -> None:
     heartbeat = heartbeat_of(view=full_situation(), **FULL)
     read = stored_and_read(heartbeat)
     assert (read.cursor, read.visits, read.waiting, read.steps) == ("think", {"think": 1}, True, 7)
@@ -189,7 +189,7 @@ def test_a_field_at_its_default_takes_no_room() -> None:
 
 
 @pytest.mark.parametrize("model", [None, MODEL])
-def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingModel | None) -> None:
+def test_the_moment_of_a_leg_uses_the_stored_embedding_model(model: EmbeddingModel | None) -> None:
     models: list[EmbeddingModel | None] = []
 
     def moment(stored_model: EmbeddingModel | None) -> Moment:
@@ -206,14 +206,14 @@ def test_the_moment_of_a_leg_is_that_of_the_model_of_vectors(model: EmbeddingMod
     assert read.state.moment == moment_of(embeds_here=False)
 
 
-def test_a_stored_checkpoint_that_lacks_something_is_refused() -> None:
+def test_an_incomplete_checkpoint_is_refused() -> None:
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat_of())))
     del written["cursor"]
     with pytest.raises(CheckpointInvalid, match="needs cursor"):
         read_checkpoint(orjson.dumps(written), situation=full_situation(), moment_of=lambda _: moment_of())
 
 
-def test_a_beat_is_a_value() -> None:
+def test_a_heartbeat_state_is_immutable() -> None:
     heartbeat = heartbeat_of()
     with pytest.raises(AttributeError):
         heartbeat.turn = 1  # type: ignore[misc]

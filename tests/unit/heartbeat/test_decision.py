@@ -177,7 +177,7 @@ def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
     assert [decision.index for decision in decisions] == list(range(6))
 
 
-def test_at_most_so_many_actions_run() -> None:
+def test_the_number_of_actions_is_limited() -> None:
     decisions = judge(*[("rest", {})] * 12)
 
     assert [decision.runs for decision in decisions] == [True] * 10 + [False] * 2
@@ -198,7 +198,7 @@ def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
     assert connect.params["relation"] == "derived_from"
 
 
-def test_a_decision_keeps_what_the_model_said_about_it() -> None:
+def test_a_decision_preserves_the_reasons_of_the_model() -> None:
     proposed = ProposedAction(action="rest", params={}, reasoning="tired", goal_id="g", intent_id="i")
 
     (decision,) = decide([proposed], DecisionLimits(allowed=ALL, energy=1, budget=ByEnergy()))

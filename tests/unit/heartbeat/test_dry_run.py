@@ -23,7 +23,7 @@ def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
     return [step.node for step in rehearsal.passed if step.node in wanted]
 
 
-def test_by_default_everything_goes_well() -> None:
+def test_every_step_succeeds_by_default() -> None:
     rehearsal = walk(Script())
 
     assert (rehearsal.exit, rehearsal.outcome, rehearsal.fault) == ("done", NodeOutcome.SUCCESS, "")
@@ -64,14 +64,14 @@ def test_the_mode_leads_to_its_call() -> None:
         (Script(context={"idle": "nothing to do"}), "idle", 0),
     ],
 )
-def test_the_walk_goes_as_the_script_says(script: Script, exit_node: str, calls: int) -> None:
+def test_the_run_follows_the_script(script: Script, exit_node: str, calls: int) -> None:
     rehearsal = walk(script)
 
     assert rehearsal.exit == exit_node
     assert len(nodes(rehearsal, "llm_reflect")) == calls
 
 
-def test_a_reply_is_read_and_what_is_not_used_is_told() -> None:
+def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
     reply = json.dumps({"thinking": "hm", "actions": ["rest"], "dreams": 1})
 
     (process,) = [step for step in walk(Script(replies=[reply])).passed if step.node == "process"]
@@ -90,7 +90,7 @@ def test_a_step_that_prefers_an_edge_takes_it() -> None:
     assert [step.node for step in dry_run(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
 
 
-def test_a_walk_that_goes_round_in_circles_says_so() -> None:
+def test_an_endless_run_is_reported() -> None:
     graph = load_graph(
         "digraph g { start [shape=Mdiamond]; a [type=x]; done [shape=Msquare];"
         'start -> a; a -> a [condition="context.again=yes"]; a -> done }',

@@ -177,7 +177,9 @@ PIERS = [
         ((done(narrative="I did nothing."),) * 3, "Your last 3 heartbeats were almost the same"),
     ],
 )
-def test_a_loop_is_noticed_in_other_words_too(heartbeats: Sequence[RecentHeartbeat], quoted: str) -> None:
+def test_a_loop_is_noticed_in_paraphrased_narratives(
+    heartbeats: Sequence[RecentHeartbeat], quoted: str
+) -> None:
     (notice,) = notices_of(RecentActivity(beats=heartbeats))
     assert notice.kind is NoticeKind.LOOP
     assert quoted in notice.text
@@ -217,14 +219,14 @@ def test_stock_phrases_make_no_narratives_alike(mode: Mode) -> None:
     assert stems_of(words_of(empty)) == {"fog"}
 
 
-def test_a_loop_asks_for_something_else() -> None:
+def test_the_notice_of_a_loop_suggests_a_change() -> None:
     (notice,) = notices_of(RecentActivity(beats=[done(topics=("tides",))] * 4))
     assert notice.text == (
         "You have turned to “tides” in 4 heartbeats in a row. What else might deserve attention?"
     )
 
 
-def test_hoarding_asks_for_reflection_and_stagnation_for_a_choice() -> None:
+def test_notices_of_hoarding_and_stagnation_suggest_a_remedy() -> None:
     hoarding, *_ = notices_of(RecentActivity(energy=[(20.0, 19.0)] * 24))
     assert "9.0 of 10 energy unused on average. Reflect on" in hoarding.text
     (stagnation,) = notices_of(RecentActivity(stale_goals=["Map the harbour", "Read"]))
@@ -233,11 +235,11 @@ def test_hoarding_asks_for_reflection_and_stagnation_for_a_choice() -> None:
     assert "review_goals" in stagnation.text
 
 
-def test_likeness_is_the_share_of_words_in_common() -> None:
+def test_similarity_is_the_share_of_common_words() -> None:
     assert similarity(words_of("I rested 12 times"), words_of("i RESTED 15 times")) == 1.0
     assert similarity(words_of("one two three"), words_of("two three four")) == 0.5
     assert similarity(words_of(""), words_of("")) == 0.0
 
 
-def test_words_are_taken_back_to_their_stems() -> None:
+def test_words_are_reduced_to_their_stems() -> None:
     assert stems_of(words_of("When do the rivers flood?")) == stems_of(words_of("Flooding of a river"))

@@ -50,7 +50,7 @@ def test_a_small_window_makes_every_share_smaller(
     assert {side: by_side[side] for side in Side} == {side: int(SHARES[side] * shares_of) for side in Side}
 
 
-def test_the_shares_are_the_seeds() -> None:
+def test_the_shares_are_those_of_the_seed() -> None:
     assert dict(SHARES) == {"identity": 500, "memory": 2_000, "world_state": 1_500, "action_history": 1_000}
 
 
@@ -160,7 +160,7 @@ def test_the_least_important_entries_are_cut_first_and_counted(
         assert f"Not shown, for want of room: {number}." in texts[name]
 
 
-def test_a_side_that_was_over_is_within_its_share_afterwards() -> None:
+def test_a_side_over_its_share_is_cut_to_fit() -> None:
     view = situation(
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
         relevant=[memory(f"b{n}", content=LONG) for n in range(10)],
@@ -225,7 +225,7 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
 
 
 @pytest.mark.parametrize("window", [6_000, 8_192, 16_384, 32_768])
-def test_the_reply_keeps_its_room_whatever_reached_the_agent(window: int) -> None:
+def test_the_reply_has_its_tokens_whatever_the_percepts(window: int) -> None:
     view = situation(
         percepts=[percept("please " * 1_100, id=f"p{n}") for n in range(5)],
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
@@ -239,7 +239,7 @@ def test_the_reply_keeps_its_room_whatever_reached_the_agent(window: int) -> Non
     assert tokens < window
 
 
-def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
+def test_the_oldest_outcomes_of_the_last_heartbeat_are_cut_first() -> None:
     heartbeat = LastHeartbeat(
         number=1, mode="reflection", narrative="I rested.", outcomes=[f"{n}: {LONG}" for n in range(5)]
     )
@@ -302,5 +302,5 @@ def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
         ("", 7),
     ],
 )
-def test_a_models_window_is_known_or_what_is_said(handle: str, tokens: int) -> None:
+def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) -> None:
     assert window_of(handle, otherwise=7) == tokens

@@ -83,11 +83,11 @@ MIND = WorkingMemory(
         ({"percepts": [percept("x" * 600)]}, "x" * 500),
     ],
 )
-def test_a_beat_recalls_about_what_presses_most(changes: dict[str, Any], expected: str) -> None:
+def test_the_query_of_a_recall_is_the_most_pressing_matter(changes: dict[str, Any], expected: str) -> None:
     assert focus_text(situation(**changes)) == expected
 
 
-def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
+def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:
     values: dict[str, Any] = {
         "heartbeat_number": 1,
         "active_goals": 1,
@@ -115,7 +115,7 @@ def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
         ({"environment": Environment(now=NOW, user_waiting=True)}, "a user was waiting for an answer"),
     ],
 )
-def test_why_a_mode_was_chosen_is_told_in_words(changes: dict[str, Any], expected: str) -> None:
+def test_the_reason_of_a_mode_is_stated_in_words(changes: dict[str, Any], expected: str) -> None:
     assert why_mode(situation(**changes)) == expected
 
 
@@ -133,6 +133,6 @@ def test_the_last_user_message_is_foremost(kinds: list[str], place: int | None) 
     assert foremost(percepts) is (None if place is None else percepts[place])
 
 
-def test_a_beat_recalls_about_what_a_user_said() -> None:
+def test_the_query_of_a_recall_is_the_last_user_message() -> None:
     percepts = [percept("Where is the ferry?"), percept("It snows.", kind="environment")]
     assert focus_text(situation(percepts=percepts)) == "Where is the ferry?"

@@ -64,7 +64,7 @@ def intent_row(**of: Any) -> dict[str, Any]:
     }
 
 
-def test_a_goal_is_seen_with_everything_that_its_row_says() -> None:
+def test_the_view_of_a_goal_has_all_values_of_its_row() -> None:
     view = view_goals({"goals": [goal_row(deadline="2026-05-02T12:00:00+00:00")]}, traits=None, now=NOW)
     (goal,) = view["goals"]
     assert goal.model_dump(exclude={"priority"}) == {
@@ -103,12 +103,12 @@ def test_a_goal_is_seen_with_everything_that_its_row_says() -> None:
         ({"intents_open": 0, "intents_done": 0, "plan": "completed", "state": "queued"}, []),
     ],
 )
-def test_a_goal_is_flagged_by_what_its_row_says(of: dict[str, Any], flags: list[GoalFlag]) -> None:
+def test_a_goal_is_flagged_by_the_values_of_its_row(of: dict[str, Any], flags: list[GoalFlag]) -> None:
     (goal,) = view_goals({"goals": [goal_row(blocker="", **of)]}, traits=None, now=NOW)["goals"]
     assert goal.flags == flags
 
 
-def test_a_queued_goal_whose_memories_are_on_the_mind_is_suggested() -> None:
+def test_a_queued_goal_with_activated_memories_is_suggested() -> None:
     rows = [
         goal_row(id=f"goal-{is_present}", title=title, state="queued", blocker="", is_present=is_present)
         for title, is_present in (("Map the coast", False), ("Learn the stars", True))
@@ -117,7 +117,7 @@ def test_a_queued_goal_whose_memories_are_on_the_mind_is_suggested() -> None:
     assert [(issue.advice, issue.goal_id) for issue in issues] == [(Advice.PROMOTE, "goal-True")]
 
 
-def test_goals_come_most_important_first() -> None:
+def test_goals_are_sorted_by_priority() -> None:
     rows = [
         goal_row(id=f"goal-{number}", deadline=(NOW + timedelta(hours=hours)).isoformat())
         for number, hours in enumerate((400, 2, 60))
@@ -136,16 +136,14 @@ def test_goals_come_most_important_first() -> None:
         ("locked", None, False, "pending"),
     ],
 )
-def test_a_lock_whose_heartbeat_is_gone_does_not_count(
-    status: str, age: int | None, held: bool, expected: str
-) -> None:
+def test_an_expired_lock_does_not_count(status: str, age: int | None, held: bool, expected: str) -> None:
     locked_at = None if age is None else (NOW - timedelta(seconds=age)).isoformat()
     row = intent_row(status=status, locked_at=locked_at, held=held)
     (intent,) = view_goals({"intents": [row]}, traits=None, now=NOW)["intents"]
     assert (intent.status, intent.attempts, intent.ticks_used) == (expected, 1, 2)
 
 
-def test_plans_come_with_their_steps() -> None:
+def test_plans_are_loaded_with_their_steps() -> None:
     step = {"position": 1, "action": "recall", "description": "a", "status": "waiting"}
     row = {"id": "plan-1", "goal_id": "goal-1", "status": "draft", "risk": 0.5, "steps": [step]}
     (plan,) = view_plans({"plans": [row]})

@@ -176,7 +176,7 @@ STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_
         ),
     ],
 )
-def test_an_item_about_goals_is_read_as_far_as_it_fits(
+def test_an_item_about_goals_is_parsed_leniently(
     key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
     is_read_as_far_as_it_fits(key, item, expected, dropped)

@@ -69,7 +69,7 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def test_a_reply_as_asked_for_is_taken_whole() -> None:
+def test_a_valid_reply_is_read_completely() -> None:
     parsed = parse_reply(json.dumps(WHOLE))
 
     assert parsed.reply.model_dump(mode="json") == WHOLE
@@ -219,7 +219,7 @@ def test_progress_is_a_share_of_one_or_nothing(
         ("memory_notes", [1], None, ["memory_notes[0]"]),
     ],
 )
-def test_a_memory_note_is_read_as_far_as_it_fits(
+def test_a_memory_note_is_parsed_leniently(
     key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
     is_read_as_far_as_it_fits(key, item, expected, dropped)
@@ -255,7 +255,7 @@ def test_a_list_of_lines_is_read_line_by_line(value: Any, expected: list[str], d
         ("decompositions", {"goal_id": "g", "intentions": [{"action": "rest", "description": "x"}]}, 3),
     ],
 )
-def test_of_each_list_so_many_are_taken(key: str, item: Any, most: int) -> None:
+def test_each_list_is_truncated_to_its_limit(key: str, item: Any, most: int) -> None:
     parsed = parse({key: [item] * (most + 2)})
 
     assert len(getattr(parsed.reply, key)) == most
@@ -283,14 +283,14 @@ def test_more_than_three_goals_or_intentions_are_dropped_and_counted() -> None:
     ]
 
 
-def test_an_invalid_item_takes_no_place_from_a_valid_one() -> None:
+def test_an_invalid_item_does_not_count_against_the_limit() -> None:
     parsed = parse({"new_goals": [1, "a", {}, "b", None, "c"]})
 
     assert [new.title for new in parsed.reply.new_goals] == ["a", "b", "c"]
     assert len(parsed.dropped) == 3
 
 
-def test_a_missing_key_is_taken_as_empty_and_named() -> None:
+def test_a_missing_key_is_read_as_empty_and_reported() -> None:
     parsed = parse_reply('{"thinking": "hm"}')
 
     assert parsed.reply == Reply(thinking="hm")
@@ -307,14 +307,14 @@ def test_an_unknown_key_is_listed() -> None:
     assert parsed.dropped[0].value == '[{"id": 1}]'
 
 
-def test_a_long_list_of_rubbish_is_counted_not_copied() -> None:
+def test_a_long_list_of_invalid_items_is_counted_not_copied() -> None:
     parsed = parse({"actions": [0] * 10_000})
 
     assert len(parsed.dropped) == 51
     assert parsed.dropped[-1].reason == "9950 further items were dropped"
 
 
-def test_a_dropped_value_is_shown_by_its_beginning() -> None:
+def test_a_dropped_value_is_truncated() -> None:
     parsed = parse({"mystery": "x" * 5_000})
 
     assert len(parsed.dropped[0].value) == 200

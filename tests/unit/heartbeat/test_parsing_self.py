@@ -94,7 +94,7 @@ from tests.unit.heartbeat.reply_checks import is_read_as_far_as_it_fits
         ),
     ],
 )
-def test_an_item_about_the_self_is_read_as_far_as_it_fits(
+def test_an_item_about_the_self_is_parsed_leniently(
     key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
     is_read_as_far_as_it_fits(key, item, expected, dropped)

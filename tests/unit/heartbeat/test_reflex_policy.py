@@ -48,7 +48,7 @@ def test_conversation_without_permission_to_remember_leaves_a_note() -> None:
     assert [note["text"] for note in reply["memory_notes"]] == ["User message: “The ferry is late”"]
 
 
-def test_a_request_that_is_a_goal_already_is_not_taken_up_twice() -> None:
+def test_a_request_that_is_a_goal_already_is_not_added_again() -> None:
     request = percept("Can you find out who built the lighthouse?")
     known = goal(title="see to it: can you find out who built the  lighthouse?")
 
@@ -89,7 +89,7 @@ def test_planning_without_a_useful_action_worries_instead() -> None:
         ("fly", "reflect"),
     ],
 )
-def test_pursuit_carries_out_the_next_step_or_the_nearest_thing(action: str, executed: str) -> None:
+def test_pursuit_executes_the_next_step_or_a_substitute(action: str, executed: str) -> None:
     reply = reflex(
         situation(
             mode=Mode.GOAL_PURSUIT,
@@ -127,7 +127,7 @@ def test_a_step_that_costs_too_much_waits_and_the_agent_rests() -> None:
     assert "too little energy" in reply["thinking"]
 
 
-def test_a_step_that_ties_memories_needs_two_of_them() -> None:
+def test_a_step_that_connects_memories_needs_two_of_them() -> None:
     reply = reflex(
         situation(
             mode=Mode.GOAL_PURSUIT,
@@ -141,7 +141,7 @@ def test_a_step_that_ties_memories_needs_two_of_them() -> None:
     assert actions(reply) == ["reflect"]
 
 
-def test_consolidation_ties_the_memories_that_share_most_words() -> None:
+def test_consolidation_connects_memories_that_share_most_words() -> None:
     reply = reflex(
         situation(
             mode=Mode.CONSOLIDATION,
@@ -161,7 +161,7 @@ def test_consolidation_ties_the_memories_that_share_most_words() -> None:
     assert "“Ferries pass the lighthouse at night”" in reflect["params"]["insight"]
 
 
-def test_consolidations_take_turns_with_the_pairs() -> None:
+def test_consolidations_rotate_through_the_pairs() -> None:
     views = [memory("pier"), memory("crane"), memory("buoy")]
     tied = {
         (connect["params"]["from_id"], connect["params"]["to_id"])
@@ -180,7 +180,7 @@ def test_memories_with_equal_texts_are_not_connected() -> None:
     assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["rest"]
 
 
-def test_reflection_is_not_about_what_the_agent_itself_answered() -> None:
+def test_reflection_ignores_the_answers_of_the_agent() -> None:
     answered = memory("own", role="agent", content="I answer by rule.")
 
     for recent in ([answered], [answered, memory("pier")]):
@@ -189,11 +189,11 @@ def test_reflection_is_not_about_what_the_agent_itself_answered() -> None:
         assert "I answer by rule" not in reply["thinking"]
 
 
-def test_consolidation_with_too_little_to_tie_rests() -> None:
+def test_consolidation_without_similar_memories_rests() -> None:
     assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["rest"]
 
 
-def test_reflection_without_goals_finds_one_in_what_it_wonders_about() -> None:
+def test_reflection_without_goals_creates_one_from_curiosity() -> None:
     reply = reflex(
         situation(recent=[memory("pier")], working_memory=WorkingMemory(curiosity=["who built the pier?"]))
     )
@@ -209,7 +209,7 @@ def test_reflection_without_goals_finds_one_in_what_it_wonders_about() -> None:
     assert "The pier was rebuilt" in reply["curiosity"][0]
 
 
-def test_a_new_mind_with_nothing_in_it_still_finds_something_to_want() -> None:
+def test_an_empty_mind_still_creates_a_goal() -> None:
     poor = reflex(situation(energy=2))
     rich = reflex(situation())
 
@@ -240,14 +240,14 @@ def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
 
 
 @pytest.mark.parametrize(("state", "up"), [(GoalState.QUEUED, "active"), (GoalState.BACKBURNER, "queued")])
-def test_reflection_moves_a_waiting_goal_up_before_it_makes_a_new_one(state: GoalState, up: str) -> None:
+def test_reflection_promotes_a_queued_goal_before_a_new_one(state: GoalState, up: str) -> None:
     reply = reflex(situation(goals=[goal(state=state)]))
 
     assert reply["actions"][-1]["params"] == {"goal_id": "goal-harbour", "state": up}
     assert reply["new_goals"] == []
 
 
-def test_a_reflection_on_a_reflection_quotes_only_what_it_was_about() -> None:
+def test_a_reflection_on_a_reflection_quotes_only_its_subject() -> None:
     own = memory(
         "own",
         role="",
@@ -289,7 +289,7 @@ def test_different_situations_give_different_thoughts() -> None:
     assert all(thoughts)
 
 
-def test_a_full_situation_is_answered_about_itself() -> None:
+def test_a_full_situation_gets_a_reply_about_its_content() -> None:
     reply = reflex(full_situation())
 
     assert "Map the harbour" in reply["thinking"]

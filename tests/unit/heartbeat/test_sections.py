@@ -52,7 +52,7 @@ def test_other_modes_have_their_own_directive_whatever_is_planned() -> None:
     ("effort", "line"),
     [(0, "0% done)"), (1, "0% done, 1 heartbeat spent)"), (5, "0% done, 5 heartbeats spent)")],
 )
-def test_a_goal_says_how_much_was_spent_on_it(effort: int, line: str) -> None:
+def test_a_goal_shows_the_heartbeats_spent_on_it(effort: int, line: str) -> None:
     assert line in goals(situation(goals=[goal(effort=effort)]), Data(NONCE))
 
 

@@ -51,7 +51,7 @@ LATER, EARLIER = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
         (19.0, 10.0, 10.0, 19.0),
     ],
 )
-def test_an_amount_that_somebody_changed_meanwhile_counts(
+def test_concurrent_changes_of_an_amount_are_merged(
     wanted: float | None, before: float, now: float, merged: float | None
 ) -> None:
     assert merged_amount(wanted, found=before, now=now, most=MAX_ENERGY) == merged
@@ -67,7 +67,7 @@ def test_a_whole_amount_stays_whole() -> None:
     left=st.lists(st.floats(0, 20), min_size=1, max_size=4),
     gifts=st.lists(st.floats(0, 3), min_size=4, max_size=4),
 )
-def test_over_several_legs_no_gift_is_lost_or_counted_twice(left: list[float], gifts: list[float]) -> None:
+def test_a_grant_between_legs_counts_exactly_once(left: list[float], gifts: list[float]) -> None:
     stored, before, given_so_far = 10.0, FoundState(energy=10.0), 0.0
     for wanted, gift in zip(left, gifts, strict=False):
         stored += gift
@@ -100,7 +100,7 @@ WANTED = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
         (WANTED, {}, {**FOUND, "valence": 0.5}, (0.1, 0.0), {**FOUND, "valence": 0.6}),
     ],
 )
-def test_a_mood_that_a_conversation_moved_meanwhile_is_moved_on(
+def test_a_concurrently_moved_mood_is_moved_further(
     wanted: dict[str, Any] | None,
     before: dict[str, Any],
     now: dict[str, Any],
@@ -115,7 +115,7 @@ def test_a_mood_that_a_conversation_moved_meanwhile_is_moved_on(
     ("wanted", "before", "now", "merged"),
     [(4, 3, 3, 4), (0, 3, 3, 0), (4, 3, 0, 0), (4, 3, 5, 4), (None, 3, 0, None)],
 )
-def test_a_conversation_has_brought_something_new(
+def test_a_conversation_resets_the_count_of_stale_heartbeats(
     wanted: int | None, before: int, now: int, merged: int | None
 ) -> None:
     assert merged_stale_heartbeats(wanted, found=before, now=now) == merged
@@ -141,14 +141,14 @@ def test_merging_does_not_change_the_conversation_partner() -> None:
     assert (alone.current_human, alone.current_conversation) == (None, None)
 
 
-def test_thoughts_since_the_beat_began_come_after_its_own() -> None:
+def test_concurrent_thoughts_come_after_those_of_the_heartbeat() -> None:
     before, own = thought("before", EARLIER), thought("own", NOW)
     now = WorkingMemory(thoughts=[before, thought("talk")])
     result = merged(WorkingMemory(thoughts=[before, own]), now)
     assert [item.text for item in result.thoughts] == ["before", "own", "talk"]
 
 
-def test_the_oldest_thoughts_fall_out() -> None:
+def test_the_oldest_thoughts_are_evicted() -> None:
     own = [thought(f"own {number}", EARLIER) for number in range(MAX_THOUGHTS)]
     result = merged(WorkingMemory(thoughts=own), WorkingMemory(thoughts=[thought("talk")]))
     texts = [item.text for item in result.thoughts]
@@ -169,6 +169,8 @@ def test_merged_working_memory_always_fits_its_size_limit() -> None:
     ("wanted", "before", "now", "talked"),
     [(4, 4, 4, 4), (4, 4, 6, 6), (0, 12, 12, 0), (0, 12, 14, 2), (4, 4, 0, 4)],
 )
-def test_talk_since_the_memory_was_tended_is_added(wanted: int, before: int, now: int, talked: int) -> None:
+def test_turns_since_the_last_consolidation_are_added(
+    wanted: int, before: int, now: int, talked: int
+) -> None:
     result = merged(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=before)
     assert result.talked == talked

@@ -39,7 +39,7 @@ NESTED = "def f(x):\n" + "\n".join(f"{'    ' * depth}if x[{depth}]:" for depth i
         (ThinkContext(code_complexity=0.7, is_routine=True), ThinkTier.REFLEX),
     ],
 )
-def test_the_tier_goes_by_the_seeds_rule(context: ThinkContext, tier: ThinkTier) -> None:
+def test_the_tier_follows_the_rule_of_the_seed(context: ThinkContext, tier: ThinkTier) -> None:
     assert classify_think(context) is tier
 
 
@@ -131,7 +131,7 @@ def test_the_models_of_tiers_are_read() -> None:
 @pytest.mark.parametrize(
     "text", ["deep=openai/a", "strategic", "strategic=", "reflex=gpt", "reflex=openai/a|"]
 )
-def test_models_of_tiers_that_cannot_be_read_are_refused(text: str) -> None:
+def test_invalid_models_of_tiers_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationInvalid, match="provider/model"):
         parse_tier_models(text)
 

@@ -86,7 +86,7 @@ def test_results_stay_inside_data_blocks_and_are_truncated() -> None:
     assert "(cut; " in text
 
 
-def test_the_turns_are_one_reply() -> None:
+def test_the_turns_are_merged_into_one_reply() -> None:
     first = Reply(thinking="Who?", concerns=["wind"], memory_notes=[MemoryNote(text="a")], resolved=["x"])
     second = Reply(thinking="Ines.", concerns=["rain"], memory_notes=[MemoryNote(text="b")])
 
@@ -103,9 +103,7 @@ def test_the_turns_are_one_reply() -> None:
     ("before", "wanted", "count", "dropped"),
     [(0, 3, 3, []), (1, 2, 2, []), (2, 2, 1, ["new_goals[1]"]), (3, 2, 0, ["new_goals[0]", "new_goals[1]"])],
 )
-def test_all_turns_together_take_up_three_goals(
-    before: int, wanted: int, count: int, dropped: list[str]
-) -> None:
+def test_all_turns_together_add_three_goals(before: int, wanted: int, count: int, dropped: list[str]) -> None:
     earlier = Reply(new_goals=[ProposedGoal(title=f"old {n}") for n in range(before)])
     reply = Reply(new_goals=[ProposedGoal(title=f"new {n}") for n in range(wanted)])
 

@@ -27,11 +27,11 @@ NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
         (0.0, Degradation.HALT),
     ],
 )
-def test_levels_by_what_is_left(left: float | None, level: Degradation) -> None:
+def test_levels_follow_the_remaining_share(left: float | None, level: Degradation) -> None:
     assert level_of(left) is level
 
 
-def test_the_nearest_limit_counts_whoever_it_is_of() -> None:
+def test_the_nearest_limit_of_agent_and_tenant_counts() -> None:
     own = (Amounts(beats=10, tokens=1000), Amounts(beats=2, tokens=500, usd=Decimal("3")))
     tenant = (Amounts(usd=Decimal("1.00")), Amounts(beats=50, tokens=9_000, usd=Decimal("0.75")))
     limit_status = scarcest([("its", *own), ("its tenant's", *tenant)])
@@ -40,7 +40,7 @@ def test_the_nearest_limit_counts_whoever_it_is_of() -> None:
     assert scarcest([("its", Amounts(), own[1])]) is None
 
 
-def test_a_limit_of_nothing_is_used_up_and_none_goes_below_nothing() -> None:
+def test_a_limit_of_zero_is_used_up_and_none_is_negative() -> None:
     for limit, used in ((0, 0), (5, 9)):
         limit_status = scarcest([("its", Amounts(beats=limit), Amounts(beats=used))])
         assert limit_status is not None

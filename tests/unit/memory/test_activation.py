@@ -43,7 +43,9 @@ def test_a_level_only_falls(level: float, elapsed: timedelta, half_life: timedel
     st.lists(st.tuples(st.floats(0, 1), st.timedeltas(timedelta(days=-9), timedelta(days=9000)))),
     st.timedeltas(timedelta(seconds=1), timedelta(days=400)),
 )
-def test_many_levels_fade_as_each_does(fading: list[tuple[float, timedelta]], half_life: timedelta) -> None:
+def test_many_levels_fade_like_single_ones(
+    fading: list[tuple[float, timedelta]], half_life: timedelta
+) -> None:
     elapsed = [since // timedelta(microseconds=1) for _, since in fading]
     left = levels_after(
         np.array([level for level, _ in fading]), np.array(elapsed, dtype=np.int64), half_life

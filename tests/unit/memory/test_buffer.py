@@ -23,7 +23,7 @@ def test_an_important_or_often_used_item_matters(importance: float, accesses: in
 
 
 @given(st.floats(0, 1), st.integers(0, 100), st.floats(0, 1), st.integers(0, 100))
-def test_more_weight_or_more_use_never_makes_it_matter_less(
+def test_more_importance_or_use_never_lowers_the_verdict(
     importance: float, accesses: int, weight: float, uses: int
 ) -> None:
     if matters(importance=importance, accesses=accesses):
@@ -49,14 +49,14 @@ def test_an_invalid_buffer_item_is_refused(parts: dict[str, Any]) -> None:
         NewBufferItem(**{"content": "A parcel came.", **parts})
 
 
-def test_a_thing_is_held_for_a_day_and_weighed_like_a_memory() -> None:
+def test_an_item_expires_after_a_day_and_has_an_importance() -> None:
     assert NewBufferItem(content="A parcel came.").lasts == LASTS == timedelta(days=1)
     assert NewBufferItem(content="A parcel came.", importance=0.9).weight == 0.9
     assert NewBufferItem(content="Remember this: the door code is 4711.", role="user").weight == 1.0
     assert NewBufferItem(content="Good morning!", role="user").weight < 0.2
 
 
-def test_the_share_of_words_is_one_for_what_says_nothing_else() -> None:
+def test_more_common_words_raise_the_share_up_to_one() -> None:
     query = shared_words("parcel courier")
 
     def share(text: str) -> float:

@@ -73,14 +73,14 @@ def test_mean_and_deviation_of_cosines_are_those_of_all_pairs(seed: int, count: 
         (1.0, 0.0, 3.5, 1.0),
     ],
 )
-def test_near_is_measured_by_what_is_usual_within_what_can_be(
+def test_the_threshold_follows_the_usual_cosine_within_bounds(
     mean: float, deviation: float, deviations: float, cosine: float
 ) -> None:
     assert Cosines(mean=mean, deviation=deviation).at(deviations) == pytest.approx(cosine, abs=2e-3)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=4, max_size=4).filter(lambda row: math.hypot(*row) > 1e-3))
-def test_the_centre_of_one_member_is_that_member(row: list[float]) -> None:
+def test_the_center_of_one_member_is_that_member(row: list[float]) -> None:
     vectors = check_vectors([row])
     assert centroid_of(vectors) == pytest.approx(vectors[0], abs=1e-6)
 
@@ -102,7 +102,7 @@ def test_incomparable_vectors_are_refused(rows: list[Any]) -> None:
 
 
 @given(st.integers(0, 500))
-def test_a_memory_belongs_to_its_best_three_and_to_none_that_is_far(seed: int) -> None:
+def test_a_memory_joins_at_most_three_near_clusters(seed: int) -> None:
     chance = np.random.default_rng(seed)
     rows, centres = (check_vectors(chance.standard_normal((count, 3))) for count in (20, 9))
     cosines = rows @ centres.T
@@ -119,7 +119,7 @@ def test_assignment_does_not_depend_on_the_order_of_memories(seed: int) -> None:
     assert assign(rows[order], centres, least=0.3) == pytest.approx(assign(rows, centres, least=0.3)[order])
 
 
-def test_a_memory_stays_where_it_is_while_it_is_near_enough() -> None:
+def test_a_memory_stays_in_its_cluster_while_near_enough() -> None:
     rows = check_vectors([[1.0, 0.9], [1.0, 2.0]])
     centres = check_vectors([[1.0, 0.0], [0.0, 1.0]])
     current = np.array([[True, False], [True, False]])
@@ -131,7 +131,7 @@ def test_a_memory_stays_where_it_is_while_it_is_near_enough() -> None:
 
 
 @given(st.integers(0, 300))
-def test_the_same_memories_make_the_same_themes_in_any_order(seed: int) -> None:
+def test_the_same_memories_form_the_same_clusters_in_any_order(seed: int) -> None:
     rows = minds(seed)
     ids = IDS[: len(rows)]
     order = np.random.default_rng(seed).permutation(len(rows))
@@ -155,14 +155,14 @@ def test_clusters_have_three_members_or_more(seed: int) -> None:
     assert all(number <= MOST_EACH for number in count.values())
 
 
-def test_groups_are_found_and_what_lies_alone_is_left_alone() -> None:
+def test_groups_become_clusters_and_outliers_stay_out() -> None:
     rows = minds(1)
     clusters = arrange(IDS[: len(rows)], rows, [])
     assert grouping(clusters) == {frozenset(IDS[start : start + 5]) for start in range(0, 20, 5)}
 
 
 @given(st.integers(0, 100))
-def test_themes_in_order_stay_as_they_are(seed: int) -> None:
+def test_stable_clusters_do_not_change(seed: int) -> None:
     rows = minds(seed)
     ids = IDS[: len(rows)]
     first = arrange(ids, rows, [])
@@ -175,7 +175,7 @@ def test_themes_in_order_stay_as_they_are(seed: int) -> None:
     assert [cluster.id for cluster in again] == [cluster.id for cluster in existing]
 
 
-def test_two_near_clusters_become_the_larger_or_named_one() -> None:
+def test_two_near_clusters_merge_into_the_larger_or_named_one() -> None:
     rows = minds(1)
     ids = IDS[: len(rows)]
 
@@ -205,16 +205,16 @@ def test_a_cluster_without_members_dissolves() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_a_mind_with_hardly_a_memory_has_no_theme(count: int) -> None:
+def test_a_mind_with_few_memories_has_no_cluster(count: int) -> None:
     assert arrange(IDS[:count], minds(1)[:count], []) == []
 
 
-def test_memories_that_are_all_the_same_are_one_theme() -> None:
+def test_identical_memories_form_one_cluster() -> None:
     rows = check_vectors(np.ones((10, 4)))
     assert grouping(arrange(IDS[:10], rows, [])) == {frozenset(IDS[:10])}
 
 
-def test_ids_and_vectors_that_do_not_fit_are_refused() -> None:
+def test_ids_and_vectors_of_different_lengths_are_refused() -> None:
     with pytest.raises(Invalid, match="one vector for each id"):
         arrange(IDS[:3], minds(1)[:4], [])
     with pytest.raises(Invalid, match="one vector for each id"):
@@ -224,7 +224,7 @@ def test_ids_and_vectors_that_do_not_fit_are_refused() -> None:
 # --- Feeling and words -------------------------------------------------------------------------------
 
 
-def test_a_cluster_has_the_feeling_of_its_members() -> None:
+def test_a_cluster_has_the_mean_valence_of_its_members() -> None:
     feeling = feeling_of(
         [Felt(strength=0.9, valence=-0.6, importance=1.0), Felt(strength=0.3, valence=0.2, importance=0.0)]
     )
@@ -335,14 +335,14 @@ def test_relations_between_members_add_up_as_evidence() -> None:
     }
 
 
-def test_of_many_links_of_one_kind_the_strongest_stay() -> None:
+def test_only_the_strongest_links_of_a_kind_stay() -> None:
     clusters = [placed(place, range(10), [1, place / 100]) for place in range(15)]
     links = relate(clusters, [], near=2.0)
     assert len(links) == 150
     assert {link.link for link in links} == {ClusterLink.OVERLAPS}
 
 
-def test_the_middle_half_leaves_out_the_first_and_the_last() -> None:
+def test_the_middle_half_omits_the_first_and_last_quarter() -> None:
     days = [NOON + timedelta(days=day) for day in (0, 100, 101, 102, 900)]
     assert middle_half(days) == (days[1], days[3])
     assert middle_half(days[:1]) == (NOON, NOON)

@@ -96,7 +96,7 @@ def walk(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
 
 
 @given(forests)
-def test_the_flattened_ancestry_is_what_a_walk_finds(forest: dict[int, int]) -> None:
+def test_the_flattened_ancestry_equals_a_traversal(forest: dict[int, int]) -> None:
     parents = as_parents(forest)
     ancestors = {concept: walk(parents, concept) for concept in parents}
     if max(map(len, ancestors.values()), default=0) > MAX_DEPTH:
@@ -123,7 +123,7 @@ def test_an_ancestor_of_a_concept_cannot_become_its_child(
 
 
 @given(forests, st.data())
-def test_a_merged_hierarchy_has_no_circle_and_keeps_everyone_else(
+def test_a_merged_hierarchy_has_no_cycle_and_loses_no_concept(
     forest: dict[int, int], data: st.DataObject
 ) -> None:
     parents = as_parents({child: parent for child, parent in forest.items() if child < MAX_DEPTH})
@@ -151,7 +151,7 @@ def test_a_merged_hierarchy_has_no_circle_and_keeps_everyone_else(
         ),
     ],
 )
-def test_the_concept_that_stays_inherits_the_place_it_needs(
+def test_the_merge_target_inherits_the_parent_that_it_needs(
     parents: dict[str, str | None], place: dict[str, str | None]
 ) -> None:
     assert merged(parents, kept="music", gone="jazz") == place
@@ -162,5 +162,5 @@ def test_a_concept_is_not_merged_with_itself() -> None:
         merged({"jazz": None}, kept="jazz", gone="jazz")
 
 
-def test_a_parent_that_is_not_there_is_left_out() -> None:
+def test_a_missing_parent_is_omitted() -> None:
     assert flatten({1: 7, 2: 1}) == {1: (), 2: (1,)}

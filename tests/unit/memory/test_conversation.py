@@ -76,7 +76,7 @@ def test_a_locomo_dialog_is_read_by_session_with_increasing_times(file: Path) ->
     assert bad == []
 
 
-def test_a_session_in_which_nothing_was_said_is_passed_over(file: Path) -> None:
+def test_an_empty_session_is_skipped(file: Path) -> None:
     _, turns, bad = read(file, json.dumps(dialog(session_3=[], session_3_date_time="soon")))
     assert len(turns) == 3
     assert bad == []
@@ -192,7 +192,7 @@ def test_bad_messages_are_listed_with_the_reason_and_keep_their_place(file: Path
     assert "at most 65,536 bytes of UTF-8, got 70,000" in errors[14]
 
 
-def test_bytes_that_are_no_text_are_a_bad_line(file: Path) -> None:
+def test_invalid_bytes_are_listed_as_a_bad_line(file: Path) -> None:
     good = json.dumps({"role": "user", "content": "Hi"}).encode()
     _, turns, bad = read(file, b"\n".join([good, b"\xff\xfe", b"x" * (3 * MAX_LINE_BYTES), good]))
     assert [turn.line for turn in turns] == [1, 4]
@@ -205,7 +205,7 @@ def test_bytes_that_are_no_text_are_a_bad_line(file: Path) -> None:
 # --- Plain -----------------------------------------------------------------------------------------------
 
 
-def test_plain_talk_is_read_with_continued_lines_and_times(file: Path) -> None:
+def test_plain_text_is_read_with_continued_lines_and_times(file: Path) -> None:
     format_, turns, bad = read(
         file,
         "Dr. Grace Hopper: It is a moth.\r\n"
@@ -232,7 +232,7 @@ def test_plain_talk_is_read_with_continued_lines_and_times(file: Path) -> None:
     assert errors[7] == "expected `Speaker: text`, got 'no speaker here'"
 
 
-def test_talk_that_begins_with_a_time_is_not_taken_for_json(file: Path) -> None:
+def test_plain_text_that_begins_with_a_time_is_not_read_as_json(file: Path) -> None:
     format_, turns, _ = read(file, "[2024-05-01 10:30] Grace: Hello.\n[2024-05-01 10:31] Ada: Hello.\n")
     assert format_ is ConversationFormat.PLAIN
     assert said(turns) == [("Grace", "Hello."), ("Ada", "Hello.")]
@@ -255,7 +255,7 @@ def test_reading_again_gives_the_same_turns(file: Path) -> None:
     assert read(file, content) == read(file, content)
 
 
-def test_a_turn_becomes_a_memory_that_says_where_it_comes_from(file: Path) -> None:
+def test_a_turn_becomes_a_memory_with_its_source(file: Path) -> None:
     _, turns, _ = read(file, json.dumps(dialog()))
     memory = turns[0].as_memory(source="ingest:talk.json")
     assert memory.content == "Look! [image: a blue kettle]"
@@ -297,7 +297,7 @@ def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
         open_conversation(tmp_path, start=START)
 
 
-def test_a_file_that_goes_away_while_it_is_read_is_named(file: Path) -> None:
+def test_a_file_deleted_while_it_is_read_is_named(file: Path) -> None:
     file.write_text("A: one\n")
     conversation = open_conversation(file, start=START)
     file.unlink()
@@ -334,7 +334,7 @@ RUBBISH = (
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(content=RUBBISH)
-def test_rubbish_is_refused_or_listed_and_never_anything_else(file: Path, content: bytes) -> None:
+def test_invalid_input_is_refused_or_listed(file: Path, content: bytes) -> None:
     try:
         _, turns, _ = read(file, content)
     except ConversationInvalid:

@@ -86,7 +86,7 @@ def test_details_of_an_older_version_are_preserved(kind: MemoryType, written: di
     assert read_detail(kind, written).to_json() == written
 
 
-def test_one_field_that_cannot_be_read_does_not_cost_the_others() -> None:
+def test_an_unreadable_field_does_not_affect_the_others() -> None:
     read = read_detail(MemoryType.SEMANTIC, {"confidence": "very", "category": "tides", "sources": ["Nora"]})
     assert isinstance(read, SemanticDetail)
     assert (read.confidence, read.category, read.sources[0].reference) == (1.0, "tides", "Nora")

@@ -83,18 +83,18 @@ def test_case_punctuation_articles_and_fillers_do_not_count(one: str, other: str
         ("Hello!", "Thanks!"),
     ],
 )
-def test_other_words_or_another_order_say_something_else(one: str, other: str) -> None:
+def test_other_words_or_another_order_are_no_duplicate(one: str, other: str) -> None:
     assert not says_the_same(one, other)
     assert not says_the_same(other, one)
 
 
 @given(st.text())
-def test_a_text_says_the_same_as_itself_whatever_its_case(text: str) -> None:
+def test_a_text_duplicates_itself_in_any_case(text: str) -> None:
     assert says_the_same(text, text)
 
 
 @given(WORDS, st.data())
-def test_two_words_swapped_say_something_else(words: list[str], data: st.DataObject) -> None:
+def test_two_swapped_words_are_no_duplicate(words: list[str], data: st.DataObject) -> None:
     one, other = (data.draw(st.integers(0, len(words) - 1)) for _ in range(2))
     assume(words[one] != words[other])
     swapped = [*words]
@@ -105,7 +105,7 @@ def test_two_words_swapped_say_something_else(words: list[str], data: st.DataObj
 @given(
     WORDS, st.data(), st.from_regex(r"[a-z]{2,9}", fullmatch=True).filter(lambda word: word not in FILLERS)
 )
-def test_a_word_replaced_says_something_else(words: list[str], data: st.DataObject, new: str) -> None:
+def test_a_replaced_word_is_no_duplicate(words: list[str], data: st.DataObject, new: str) -> None:
     place = data.draw(st.integers(0, len(words) - 1))
     assume(words[place] != new and "cannot" not in (words[place], new))
     replaced = [*words[:place], new, *words[place + 1 :]]

@@ -58,7 +58,7 @@ def test_the_better_match_ranks_first(better: EpisodeCandidate, worse: EpisodeCa
         (datetime(2023, 6, 3, tzinfo=UTC), datetime(2023, 6, 4, tzinfo=UTC), 0.0, 0.001),
     ],
 )
-def test_an_episode_is_as_near_as_its_nearest_moment(
+def test_the_nearest_moment_sets_the_nearness_of_an_episode(
     start: datetime, end: datetime, low: float, high: float
 ) -> None:
     assert low <= nearness(JUNE, start, end) <= high
@@ -154,7 +154,7 @@ def test_an_episode_that_was_closed_too_soon_goes_on() -> None:
     assert result.changed[0].open
 
 
-def test_one_that_is_before_another_that_is_closed_stays_closed() -> None:
+def test_an_episode_before_a_closed_one_stays_closed() -> None:
     result = segment(moments(25), [a_section(1, 0, 10), a_section(2, 90, 95)])
     assert [(section.id, section.open) for section in result.changed] == [(UUID(int=1), False)]
 
@@ -169,7 +169,7 @@ def test_an_empty_batch_changes_no_episode() -> None:
     assert (result.places, result.changed, result.joined) == ((), (), frozenset())
 
 
-def test_a_gap_below_nothing_is_refused() -> None:
+def test_a_negative_gap_is_refused() -> None:
     with pytest.raises(ValueError, match="0 or longer"):
         segment([], [], gap=timedelta(seconds=-1))
 

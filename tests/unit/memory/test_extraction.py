@@ -60,7 +60,7 @@ def test_concepts_of_a_text_are_extracted(text: str, names: set[str]) -> None:
         ("compass", "compass"),
     ],
 )
-def test_boats_and_a_boat_are_one_idea(text: str, name: str) -> None:
+def test_singular_and_plural_are_one_concept(text: str, name: str) -> None:
     assert [concept.name for concept in concepts_in(f"We saw the {text}.")] == [name]
 
 
@@ -76,7 +76,7 @@ def test_boats_and_a_boat_are_one_idea(text: str, name: str) -> None:
         ("What follows from “the harbour presse…”?", {"harbour"}),
     ],
 )
-def test_verbs_words_without_a_meaning_and_cut_words_are_no_ideas(text: str, names: set[str]) -> None:
+def test_verbs_stop_words_and_truncated_words_are_no_concepts(text: str, names: set[str]) -> None:
     assert {concept.name for concept in concepts_in(text)} == names
 
 
@@ -87,7 +87,7 @@ def test_the_last_word_read_is_no_concept() -> None:
 
 
 @pytest.mark.parametrize("space", [" ", "\n", "\t", "\u2003"])
-def test_a_long_text_is_read_whatever_parts_its_words(space: str) -> None:
+def test_a_long_text_is_read_with_any_word_separator(space: str) -> None:
     text = space.join(["harbour", *["so"] * READ_CHARACTERS])
     assert [concept.name for concept in concepts_in(text)] == ["harbour"]
 
@@ -114,7 +114,7 @@ def test_long_runs_without_white_space_are_read_once() -> None:
     assert seconds(run * 20) < 100 * seconds(run)
 
 
-def test_names_are_surer_than_phrases_and_those_than_words() -> None:
+def test_names_are_stronger_than_phrases_and_phrases_than_words() -> None:
     strengths = {
         concept.name: concept.strength
         for concept in concepts_in("Near Lisbon the coral reef shelters a squid.")

@@ -102,7 +102,7 @@ def test_a_forgotten_memory_would_also_be_forgotten_later(memory: Held, later: t
 
 
 @given(memory=memories(), more=st.integers(1, 1000), later=AGES)
-def test_use_never_makes_a_memory_go(memory: Held, more: int, later: timedelta) -> None:
+def test_use_never_causes_forgetting(memory: Held, more: int, later: timedelta) -> None:
     used = Held(
         type=memory.type,
         importance=memory.importance,
@@ -137,14 +137,14 @@ def test_use_adds_to_importance_and_never_beyond_one(importance: float, uses: in
 
 
 @given(importance=FRACTIONS, days=st.floats(-1e9, 1e9), more=st.floats(0, 1e9))
-def test_importance_decays_with_time_and_never_below_nothing(
+def test_importance_decays_with_time_and_never_below_zero(
     importance: float, days: float, more: float
 ) -> None:
     now = decayed_importance(importance=importance, days_since_use=days)
     assert 0 <= decayed_importance(importance=importance, days_since_use=days + more) <= now <= importance
 
 
-def test_the_boost_is_of_the_distance_that_is_left() -> None:
+def test_the_boost_is_a_share_of_the_remaining_distance() -> None:
     assert effective_importance(importance=0.5, uses=0) == 0.5
     assert effective_importance(importance=0.5, uses=1) == pytest.approx(0.5347, abs=1e-4)
     assert effective_importance(importance=1.0, uses=50) == 1.0
@@ -165,12 +165,12 @@ def test_a_week_leaves_nineteen_twentieths() -> None:
         {"quota": 0},
     ],
 )
-def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any]) -> None:
+def test_contradictory_limits_are_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationInvalid, match=r"must"):
         Policy(**limits)
 
 
-def test_to_keep_is_to_have_no_reason() -> None:
+def test_the_verdict_to_keep_has_no_reason() -> None:
     assert KEEP.reason is None
 
 
@@ -183,7 +183,7 @@ def test_a_hundred_days_at_the_usual_rate_leave_a_share_of_one_in_e() -> None:
     assert faded == pytest.approx(0.8 / math.e)
 
 
-def test_a_clock_that_jumps_back_makes_nothing_more_relevant() -> None:
+def test_a_clock_that_jumps_back_raises_no_relevance() -> None:
     assert days_between(NOON, NOON - timedelta(days=3)) == 0
     assert relevance(importance=0.8, decay_rate=0.01, days_since_access=-50) == 0.8
 
@@ -193,7 +193,7 @@ def test_half_a_day_is_half_a_day() -> None:
 
 
 @given(importance=FRACTIONS, rate=RATES, days=DAYS)
-def test_relevance_stays_between_nothing_and_importance(importance: float, rate: float, days: float) -> None:
+def test_relevance_stays_between_zero_and_importance(importance: float, rate: float, days: float) -> None:
     assert 0 <= relevance(importance=importance, decay_rate=rate, days_since_access=days) <= importance
 
 

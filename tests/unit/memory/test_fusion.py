@@ -67,7 +67,7 @@ def ranked(
     return {place.id.int: place for place in ranking}
 
 
-def test_words_and_meaning_are_measured_against_what_is_usual() -> None:
+def test_words_and_meaning_are_scaled_by_their_background() -> None:
     ranking = ranked(some({"words": 0.4}, {"similarity": 0.4}, {}))
     assert list(ranking) == [1, 2, 3]
     assert ranking[1].terms.words == pytest.approx(0.4 * DEFAULT_WEIGHTS.words)
@@ -82,7 +82,7 @@ def test_a_memory_that_is_not_embedded_yet_is_found_by_its_words() -> None:
     assert ranking[2].terms.meaning == 0
 
 
-def test_a_turn_is_lifted_by_those_beside_it_in_the_same_session() -> None:
+def test_a_turn_is_raised_by_its_neighbors_of_the_same_session() -> None:
     ranking = ranked(
         some(
             {"session": "a", "position": 4, "words": 0.4},
@@ -99,7 +99,7 @@ def test_a_turn_is_lifted_by_those_beside_it_in_the_same_session() -> None:
     assert ranking[5].terms.session == 0
 
 
-def test_the_answer_to_a_question_that_fits_is_lifted_more() -> None:
+def test_the_answer_to_a_matching_question_is_raised_more() -> None:
     question = {"session": "a", "position": 4, "words": 0.4, "asks": True}
     before, after = {"session": "a", "position": 3}, {"session": "a", "position": 5}
     ranking = ranked(some(question, before, after))
@@ -149,7 +149,7 @@ def test_the_highest_association_counts() -> None:
     assert list(ranking) == [1, 2, 3, 4]
 
 
-def test_an_episode_is_lifted_by_its_best_memory() -> None:
+def test_the_best_memory_raises_its_whole_episode() -> None:
     one, two = UUID(int=71), UUID(int=72)
     ranking = ranked(some({"words": 0.8, "episode": one}, {"episode": one}, {"episode": two}, {"words": 0.2}))
     assert (
@@ -183,7 +183,7 @@ def test_memories_of_a_similar_mood_rank_higher(mood: float | None, valence: flo
     assert ranking[1].terms.mood == pytest.approx(share * DEFAULT_WEIGHTS.mood)
 
 
-def test_use_adds_to_importance_and_to_what_is_left_of_it() -> None:
+def test_use_raises_importance_and_recency() -> None:
     ranking = ranked(some({}, {"uses": 3}))
     worth = effective_importance(importance=0.5, uses=3)
     assert ranking[2].terms.importance == pytest.approx(DEFAULT_WEIGHTS.importance * worth)
@@ -200,7 +200,7 @@ def test_no_candidates_or_a_limit_of_zero_yield_no_ranking() -> None:
     assert ranked(some({}), limit=0) == {}
 
 
-def test_vectors_that_are_all_alike_tell_nothing() -> None:
+def test_equal_vectors_score_no_meaning() -> None:
     reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
     flat = Background(mean=0.7, deviation=0.0)
     ranking = rank(
@@ -276,7 +276,7 @@ def test_a_memory_that_fits_better_is_never_scored_lower(
 
 
 @given(candidates=st.lists(CANDIDATES, min_size=1, max_size=12), yearly=st.booleans())
-def test_many_at_once_are_measured_as_one_by_one(candidates: list[Candidate], yearly: bool) -> None:
+def test_batch_scores_equal_single_scores(candidates: list[Candidate], yearly: bool) -> None:
     span = TimeSpan(start=NOW - timedelta(days=40), end=NOW - timedelta(days=9), yearly=yearly)
     ranking = rank(
         ScoreInputs(
@@ -299,7 +299,7 @@ def test_many_at_once_are_measured_as_one_by_one(candidates: list[Candidate], ye
         )
 
 
-def test_in_one_place_of_a_session_the_one_that_fits_best_lends() -> None:
+def test_the_best_memory_of_a_place_raises_its_neighbors() -> None:
     shared = [{"session": "a", "position": 4, "words": words} for words in (0.4, 0.2)]
     ranking = ranked(some(*shared, {"session": "a", "position": 5}))
     assert ranking[3].terms.neighbours == pytest.approx(0.4 * DEFAULT_WEIGHTS.neighbours)

@@ -104,9 +104,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("role", "text", "importance", "retention"), CASES)
-def test_a_text_is_weighed_by_what_it_says_and_who_says_it(
-    role: str, text: str, importance: float, retention: str
-) -> None:
+def test_importance_depends_on_text_and_role(role: str, text: str, importance: float, retention: str) -> None:
     appraisal = appraise(text, role=role, type=EPISODIC)
     assert appraisal.importance == pytest.approx(importance)
     assert appraisal.retention == retention
@@ -139,18 +137,18 @@ def test_case_and_white_space_do_not_count(text: str, role: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_remember_this_is_always_worth_everything(text: str) -> None:
+def test_a_request_to_remember_has_full_importance(text: str) -> None:
     for request in (f"Remember this: {text}", f"{text}. Please remember this!", f"remember this. {text}"):
         assert appraise(request, role="user", type=EPISODIC).importance == EXPLICIT
 
 
 @given(st.sampled_from(Retention), st.sampled_from(Retention))
-def test_of_two_ways_to_be_kept_the_longer_holds(one: Retention, other: Retention) -> None:
+def test_the_longer_of_two_retentions_applies(one: Retention, other: Retention) -> None:
     assert at_least(one, other) == at_least(other, one)
     assert at_least(one, Retention.PERMANENT) is Retention.PERMANENT
 
 
-def test_a_failure_may_be_let_off_the_least() -> None:
+def test_exempt_retentions_are_not_raised() -> None:
     assert at_least(Retention.ERROR, Retention.LASTING, but={Retention.ERROR}) is Retention.ERROR
     assert at_least(Retention.ROUTINE, Retention.LASTING, but={Retention.ERROR}) is Retention.LASTING
 
@@ -189,16 +187,16 @@ def test_wrong_lists_are_refused_by_file_and_key(tmp_path: Path, content: str, c
     assert str(path) in str(refused.value)
 
 
-def test_lists_that_are_not_there_are_refused(tmp_path: Path) -> None:
+def test_missing_lists_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationInvalid, match="cannot be read: No such file"):
         read_word_lists(tmp_path / "none.yaml")
 
 
-def test_of_phrases_that_begin_alike_the_longest_is_found() -> None:
+def test_the_longest_of_overlapping_phrases_matches() -> None:
     phrases = Phrases(["see", "see you later", "see you"])
     assert phrases.length_at(["see", "you", "later"], 0) == 3
     assert phrases.without(["we", "see", "you", "soon"]) == ["we", "soon"]
 
 
-def test_lists_that_are_not_named_are_empty() -> None:
+def test_omitted_lists_are_empty() -> None:
     assert WordLists.of({}).remember.phrases == ()

@@ -79,7 +79,7 @@ def test_a_prompt_is_bounded(texts: list[str]) -> None:
     assert len(content) < 8 * PROMPT_CHARACTERS
 
 
-def test_asking_again_does_not_grow_with_each_time() -> None:
+def test_repeated_requests_do_not_grow() -> None:
     request = _request("The keel is laid.")
     once = asked_again(request, reply="no" * 9_000, fault="it is no JSON")
     twice = asked_again(once, reply="", fault="it is empty")
@@ -149,7 +149,7 @@ def test_concepts_are_read_entry_by_entry(entries: Any, expected: Any) -> None:
     assert _named({"memories": entries}) == expected
 
 
-def test_of_too_many_concepts_the_first_are_taken() -> None:
+def test_only_the_first_of_too_many_concepts_are_read() -> None:
     concepts = _named({"memories": [{"n": 1, "concepts": list("abcdefghij")}]})
     assert [name for name, _ in concepts[0]] == list("abcdefghij")[:MAX_CONCEPTS]
 
@@ -177,7 +177,7 @@ def test_reasons_are_bounded() -> None:
 @pytest.mark.parametrize(
     "reply", ['{"memories": []}', '{"memories": "none"}', '{"memories": [{"n": 9, "concepts": []}]}', "no"]
 )
-def test_a_reply_about_none_of_the_memories_is_no_reply(reply: str) -> None:
+def test_a_reply_about_none_of_the_memories_is_refused(reply: str) -> None:
     with pytest.raises(ReplyInvalid):
         read_concepts(reply, count=3)
 
@@ -192,12 +192,12 @@ def test_a_reply_about_none_of_the_memories_is_no_reply(reply: str) -> None:
         ([{"n": 1, "importance": 0.5}, {"n": 2, "importance": math.nan}], {0: 0.5}),
     ],
 )
-def test_scores_outside_their_range_are_none(entries: Any, expected: Any) -> None:
+def test_scores_outside_their_range_are_dropped(entries: Any, expected: Any) -> None:
     assert read_scores(json.dumps({"scores": entries}), count=2).by_place == expected
 
 
 @given(st.text(max_size=300))
-def test_rubbish_is_refused_or_read_within_bounds(text: str) -> None:
+def test_invalid_replies_are_refused_or_read_within_bounds(text: str) -> None:
     for reply in (text, f'{{"memories": [{{"n": 1, "concepts": {json.dumps([text])}}}]}}'):
         try:
             for concepts in read_concepts(reply, count=2).by_place.values():
@@ -210,7 +210,7 @@ def test_rubbish_is_refused_or_read_within_bounds(text: str) -> None:
 
 
 @given(rule=st.floats(0, 1), model=st.floats(0, 1))
-def test_rule_and_model_weigh_alike_but_what_must_be_kept_stays(rule: float, model: float) -> None:
+def test_scores_of_rule_and_model_are_averaged_unless_permanent(rule: float, model: float) -> None:
     together = weighed(rule, model)
     assert 0 <= together <= 1
     assert together == (1.0 if rule == 1.0 else (rule + model) / 2)
@@ -234,6 +234,6 @@ def test_replies_by_rule_are_read_like_those_of_models(purpose: CallPurpose, tex
             pass
 
 
-def test_rules_do_not_think_here() -> None:
+def test_a_thinking_call_cannot_be_answered_by_rule() -> None:
     with pytest.raises(ModelRejected, match="rules cannot think"):
         rule_reply(CallPurpose.THINK, {})

@@ -40,12 +40,12 @@ beside = st.sets(st.sampled_from(IDS), max_size=6)
         ({"hops": 1, "similarity": 1.0, "beside": True}, 1.8),
     ],
 )
-def test_a_neighbor_is_worth_what_the_seed_says(parts: dict[str, float], expected: float) -> None:
+def test_the_weight_of_a_neighbor_follows_the_seed(parts: dict[str, float], expected: float) -> None:
     assert weight(**parts) == pytest.approx(expected)  # type: ignore[arg-type]
 
 
 @given(hops=hops, similar=similar, beside=beside)
-def test_a_neighborhood_holds_the_heaviest_in_order(
+def test_a_neighborhood_contains_the_heaviest_in_order(
     hops: dict[UUID, int], similar: dict[UUID, float], beside: set[UUID]
 ) -> None:
     neighbors = neighborhood(hops=hops, similar=similar, beside=beside)
@@ -62,7 +62,7 @@ def test_a_neighborhood_holds_the_heaviest_in_order(
         assert not accepts(neighbors.values(), worth)
 
 
-def test_a_newcomer_enters_where_there_is_room_or_something_lighter() -> None:
+def test_a_newcomer_replaces_only_a_lighter_neighbor() -> None:
     full = [0.5] * KEPT
     assert accepts([], 0.3)
     assert not accepts([], 0.0)
@@ -71,9 +71,7 @@ def test_a_newcomer_enters_where_there_is_room_or_something_lighter() -> None:
 
 
 @given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 12), st.integers(0, 2**32 - 1), st.booleans())
-def test_the_nearest_are_those_of_brute_force_whatever_the_blocks(
-    count: int, block: int, most: int, seed: int, doubled: bool
-) -> None:
+def test_block_search_equals_brute_force(count: int, block: int, most: int, seed: int, doubled: bool) -> None:
     chance = np.random.default_rng(seed)
     vectors = chance.normal(size=(count, 8)).astype(np.float32)
     if doubled:
@@ -97,5 +95,5 @@ def test_a_memory_without_direction_is_near_to_nothing() -> None:
     assert similar_enough(search.found()[IDS[0]], 0.75) == {}
 
 
-def test_only_what_is_near_enough_counts() -> None:
+def test_only_near_memories_are_neighbors() -> None:
     assert similar_enough({IDS[0]: 0.76, IDS[1]: 0.75}, 0.75) == {IDS[0]: 0.76}

@@ -18,7 +18,7 @@ def read(text: str) -> ReadQuery:
     return read_query(text, df=SPOKEN, documents=20, now=NOW)
 
 
-def test_speakers_are_taken_out_of_what_is_embedded() -> None:
+def test_names_of_speakers_are_not_embedded() -> None:
     text = "What did Caroline paint  with Melanie's kids?"
     assert meaning_text(text, SPOKEN) == "What did paint with kids?"
     reading = read(text)
@@ -30,7 +30,7 @@ def test_a_query_that_is_only_a_name_is_embedded_whole() -> None:
     assert meaning_text("Caroline?", SPOKEN) == "Caroline?"
 
 
-def test_others_stay_in_what_is_embedded() -> None:
+def test_other_names_are_embedded() -> None:
     text = "What did Grace paint in June 2023?"
     assert meaning_text(text, SPOKEN) == text
 

@@ -43,7 +43,7 @@ def test_a_request_that_cannot_be_answered_is_refused(wrong: dict[str, Any]) -> 
 MAY = datetime(2024, 5, 1, tzinfo=UTC)
 
 
-def test_a_filter_that_says_nothing_is_everything() -> None:
+def test_an_empty_filter_admits_all_memories() -> None:
     assert RecallFilter() == EVERYTHING
 
 

@@ -74,7 +74,7 @@ def test_every_path_follows_existing_edges_at_the_shortest_distance(
     assert [reached.hops for reached in paths] == sorted(reached.hops for reached in paths)
 
 
-def test_an_edge_walked_backwards_keeps_its_direction() -> None:
+def test_an_edge_traversed_backwards_preserves_its_direction() -> None:
     (path,) = unfold(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
     assert path.path == (
         TraversedEdge(source=NODES[1], target=NODES[0], relation=Relation.CAUSES, weight=0.5),
@@ -82,13 +82,13 @@ def test_an_edge_walked_backwards_keeps_its_direction() -> None:
 
 
 @pytest.mark.parametrize("hops", [0, -1, MAX_HOPS + 1, 1_000_000])
-def test_a_walk_has_a_length(hops: int) -> None:
+def test_the_length_of_a_traversal_is_limited(hops: int) -> None:
     with pytest.raises(Invalid, match=f"1 to {MAX_HOPS}"):
         check_hops(hops)
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan"), float("inf")])
-def test_a_weight_is_a_share(weight: float) -> None:
+def test_a_weight_is_between_zero_and_one(weight: float) -> None:
     with pytest.raises(Invalid, match="0 to 1"):
         check_edge(NODES[0], NODES[1], weight=weight, note="")
 

@@ -26,7 +26,7 @@ def _lines(*texts: str) -> list[Line]:
     return [Line(text=text) for text in texts]
 
 
-def test_a_short_episode_is_told_whole_with_its_speakers() -> None:
+def test_a_short_episode_is_quoted_completely_with_its_speakers() -> None:
     lines = [
         Line(speaker="Ada", text="The keel is laid. It is oak."),
         Line(speaker="Ada", text="From Galicia."),
@@ -69,7 +69,7 @@ def test_repeated_statements_count_less() -> None:
         ("今日は海へ行った。とても寒かった。", 600, "今日は海へ行った。 とても寒かった。"),
     ],
 )
-def test_any_text_has_one(text: str, longest: int, expected: str) -> None:
+def test_any_text_has_a_summary(text: str, longest: int, expected: str) -> None:
     assert extractive_summary(_lines(text), longest=longest) == expected
 
 

@@ -107,7 +107,7 @@ def test_any_text_is_read_without_failing(text: str, now: datetime) -> None:
     moment=MOMENTS,
     yearly=st.booleans(),
 )
-def test_nearness_is_from_nothing_to_one(
+def test_nearness_is_from_zero_to_one(
     start: datetime, length: timedelta, moment: datetime, yearly: bool
 ) -> None:
     assert 0 <= TimeSpan(start=start, end=start + length, yearly=yearly).nearness(moment) <= 1

@@ -119,7 +119,7 @@ def test_a_source_may_be_its_reference_alone() -> None:
         ({"reference": "a", "kind": "k" * 41}, "at most 40 characters"),
     ],
 )
-def test_a_source_that_says_nothing_clear_is_refused(value: Any, complaint: str) -> None:
+def test_an_unclear_source_is_refused(value: Any, complaint: str) -> None:
     with pytest.raises(Invalid, match=complaint):
         Source.from_json(value)
 

@@ -30,7 +30,7 @@ def test_an_invalid_handle_is_refused_with_an_example(text: str) -> None:
         Handle.parse(text)
 
 
-def test_an_unknown_provider_is_told_the_known_ones() -> None:
+def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigurationInvalid, match=r"begins with one of openai, .*reflex; got 'closedai/x'"):
         Handle.parse("closedai/x")
 

@@ -39,7 +39,7 @@ def test_a_failure_without_a_fail_edge_goes_to_the_retry_target() -> None:
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
 
 
-def test_the_fallback_is_taken_when_the_retry_target_is_worn_out() -> None:
+def test_the_fallback_follows_an_exhausted_retry_target() -> None:
     progress = walk(
         "a [type=a, retry_target=a, fallback_retry_target=c, max_visits=3]; c [type=c];"
         "start -> a -> done; c -> lost",
@@ -49,7 +49,7 @@ def test_the_fallback_is_taken_when_the_retry_target_is_worn_out() -> None:
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "a", "a", "c"])
 
 
-def test_a_failure_with_nowhere_to_go_ends_the_walk_as_a_failure() -> None:
+def test_a_failure_without_an_edge_ends_the_run_as_a_failure() -> None:
     progress = walk(
         "a [type=a]; start -> a -> done; start -> lost [weight=-1]", {"a": says(NodeOutcome.FAILURE)}
     )
@@ -69,7 +69,7 @@ def test_a_failure_with_nowhere_to_go_ends_the_walk_as_a_failure() -> None:
         "a [type=a]; b [shape=diamond]; c [shape=diamond]; start -> a -> b -> c; c -> b [weight=2]; c -> done; c -> lost",
     ],
 )
-def test_a_walk_that_goes_round_in_circles_ends_as_a_failure(body: str) -> None:
+def test_an_endless_run_ends_as_a_failure(body: str) -> None:
     progress = walk(body, {"a": counts("x", NodeOutcome.SUCCESS)})
 
     assert progress.outcome is NodeOutcome.FAILURE
@@ -98,7 +98,7 @@ def test_a_branch_after_a_handled_failure_follows_plain_edges() -> None:
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a", "b"])
 
 
-def test_a_branch_after_a_failure_that_nothing_answers_leads_nowhere() -> None:
+def test_an_unhandled_failure_after_a_branch_ends_the_run() -> None:
     body = (
         "a [type=a]; choice [shape=diamond]; start -> choice; choice -> a; a -> done; a -> lost [weight=-1]"
     )

@@ -59,7 +59,7 @@ ASKED = ["llm_reflect", "process"]
         ([NodeOutcome.RETRY] * 3, "failed", [*ASKED * 3, "nop"]),
     ],
 )
-def test_the_default_heartbeat_asks_again_twice_and_then_does_nothing(
+def test_the_default_heartbeat_retries_twice_and_then_ends_as_nop(
     outcomes: list[NodeOutcome], exit_node: str, ran: list[str]
 ) -> None:
     progress, nodes = replies(*outcomes)
@@ -88,7 +88,7 @@ def test_each_mode_has_its_own_call_of_a_model(mode: str, node: str) -> None:
     ("exit_outcome", "ended"),
     [("success", NodeOutcome.SUCCESS), ("failure", NodeOutcome.FAILURE), ("skipped", NodeOutcome.SKIPPED)],
 )
-def test_an_exit_says_how_the_walk_ended(exit_outcome: str, ended: NodeOutcome) -> None:
+def test_an_exit_states_the_outcome_of_the_run(exit_outcome: str, ended: NodeOutcome) -> None:
     progress = walk(
         f"a [type=a]; out [shape=Msquare, outcome={exit_outcome}]; start -> a -> out;"
         "start -> done [weight=-1]; start -> lost [weight=-2]",

@@ -25,7 +25,7 @@ from arbor.pipeline.graph import load_graph
 from tests.unit.pipeline.steps import CLOCK, HEAD, ONE, Asks, Result, State, needs, nodes_of, says, walk
 
 
-def test_a_walk_runs_its_steps_in_order_each_from_the_state_before() -> None:
+def test_steps_run_in_order_from_the_previous_state() -> None:
     progress = walk(
         "a [type=a]; b [type=b]; start -> a -> b -> done; start -> lost [weight=-1]",
         {"a": says(x=1, y=1), "b": lambda state: NodeResult(state={**state, "x": state["x"] + 1})},
@@ -38,7 +38,7 @@ def test_a_walk_runs_its_steps_in_order_each_from_the_state_before() -> None:
     assert nodes_of(progress) == ["a", "b"]
 
 
-def test_each_step_leaves_a_record_and_the_observer_sees_it() -> None:
+def test_each_step_is_recorded_and_observed() -> None:
     observed: list[StepRecord] = []
     handlers: dict[str, Any] = {"a": says(x=1)}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
@@ -99,7 +99,7 @@ def test_an_answer_that_is_an_error_is_raised_in_the_step() -> None:
     assert stopped.value.value.checkpoint.state == {"refused": "there are no owls"}
 
 
-def test_an_answer_that_is_an_error_nobody_expects_names_the_node() -> None:
+def test_an_unexpected_error_as_an_answer_names_the_node() -> None:
     handlers: dict[str, Any] = {"a": needs("owls")}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
     run = advance(graph, begin(graph, {}), handlers, clock=CLOCK)
@@ -135,7 +135,7 @@ def stored(checkpoint: Checkpoint[State]) -> Checkpoint[State]:
     return Checkpoint.at(position, state)
 
 
-def test_a_step_that_suspends_stores_what_it_waits_for() -> None:
+def test_a_suspended_step_stores_its_pending_request() -> None:
     graph, handlers = asking()
 
     progress = walked(graph, begin(graph, {}), handlers)
@@ -166,7 +166,7 @@ def test_a_suspended_run_resumes_from_its_stored_checkpoint(
     assert progress.checkpoint.visits["think"] == 1
 
 
-def test_a_step_may_need_something_when_it_goes_on() -> None:
+def test_a_step_may_have_needs_when_it_resumes() -> None:
     class Remembers(Asks):
         def resume(self, state: State, result: dict[str, Any]) -> Any:
             found = yield f"about {result['text']}"
@@ -182,7 +182,7 @@ def test_a_step_may_need_something_when_it_goes_on() -> None:
     assert (progress.exit, progress.checkpoint.state["found"]) == ("done", len("about hoot"))
 
 
-def test_a_result_is_wanted_exactly_when_the_walk_waits() -> None:
+def test_a_result_is_required_exactly_when_the_run_is_suspended() -> None:
     graph, handlers = asking()
     fresh: Checkpoint[State] = begin(graph, {})
     waiting = walked(graph, fresh, handlers).checkpoint
@@ -202,7 +202,7 @@ def test_a_checkpoint_of_another_graph_is_refused() -> None:
         Checkpoint.at({"waiting": False, "steps": 0}, {})
 
 
-def test_a_finished_walk_stays_finished() -> None:
+def test_a_finished_run_runs_no_further_steps() -> None:
     handlers: dict[str, Any] = {"a": says()}
     graph = load_graph(f"{HEAD}{ONE} }}", handlers=handlers)
     first = walked(graph, begin(graph, {}), handlers)
@@ -212,7 +212,7 @@ def test_a_finished_walk_stays_finished() -> None:
     assert (again.status, again.exit, again.steps) == (ProgressStatus.FINISHED, "done", ())
 
 
-def test_the_checkpoint_that_a_walk_began_with_is_never_changed() -> None:
+def test_the_initial_checkpoint_is_never_changed() -> None:
     graph, handlers = asking()
     checkpoint: Checkpoint[State] = begin(graph, {})
 
@@ -245,7 +245,7 @@ def test_a_handler_that_suspends_must_be_able_to_resume() -> None:
         walk(ONE, {"a": suspends})
 
 
-def test_a_handler_that_is_gone_is_named() -> None:
+def test_a_missing_handler_is_named() -> None:
     graph = load_graph(f"{HEAD}{ONE} }}", handlers={"a"})
 
     with pytest.raises(PipelineInvalid, match="no handler is called 'a'"):

@@ -155,7 +155,7 @@ def test_every_fault_is_listed_at_once() -> None:
     assert len(faults) == 5
 
 
-def test_a_broken_text_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_text_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     faults_of("digraph { a -> ")
 
     assert capsys.readouterr() == ("", "")

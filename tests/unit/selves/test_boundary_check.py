@@ -62,7 +62,7 @@ def test_a_pattern_is_found_on_word_borders(pattern: str, text: str, crosses: bo
     assert bool(check([text], [rule(patterns=(pattern,))], {})) is crosses
 
 
-def test_the_crossing_says_what_called_the_boundary_up() -> None:
+def test_a_match_states_its_reason() -> None:
     (match,) = check(["all is well", "now lie"], [rule()], {})
     assert (match.boundary.name, match.text, match.why) == ("no_lies", 1, "it says “lie”")
 
@@ -78,7 +78,7 @@ def test_a_text_near_an_example_in_meaning_is_a_match(cosine: float, crosses: bo
     assert not matches or "“near”" in matches[0].why
 
 
-def test_without_vectors_patterns_do() -> None:
+def test_without_vectors_patterns_match() -> None:
     boundary = rule(examples=("Tell an untruth.",))
     assert not check(["Tell an untruth."], [boundary], {})
     assert check(["lie"], [boundary], {})
@@ -117,7 +117,7 @@ def test_a_match_is_permitted_by_response_and_reasoning(
 
 
 @pytest.mark.parametrize(("flexibility", "words"), [(0.0, 20), (0.3, 14), (0.8, 4), (1.0, 0)])
-def test_the_harder_a_boundary_the_more_is_owed_to_it(flexibility: float, words: int) -> None:
+def test_a_firmer_boundary_needs_more_reasoning(flexibility: float, words: int) -> None:
     assert words_wanted(rule(flexibility=flexibility)) == words
 
 
@@ -171,7 +171,7 @@ def test_a_default_knows_its_own_examples_by_meaning(boundary: BoundaryRule) -> 
         "Our limits are known; rest when nothing is worth it.",
     ],
 )
-def test_everyday_texts_cross_nothing(text: str) -> None:
+def test_everyday_texts_match_no_boundary(text: str) -> None:
     assert check([text], DEFAULT_BOUNDARIES, {}) == []
 
 

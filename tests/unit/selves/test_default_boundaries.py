@@ -229,7 +229,7 @@ def test_requests_and_intentions_match_their_boundary(boundary: str, text: str) 
 
 
 @pytest.mark.parametrize("text", INNOCENT)
-def test_honest_and_everyday_words_cross_nothing(text: str) -> None:
+def test_honest_and_everyday_texts_match_no_boundary(text: str) -> None:
     assert check([text], DEFAULT_BOUNDARIES, {}) == []
 
 
@@ -237,13 +237,13 @@ def test_honest_and_everyday_words_cross_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["kill" + "\n" * 8_000, "kill, x" * 1_100, "forget all of " * 570, "lying to a a " * 600]
 )
-def test_a_long_text_is_soon_checked(text: str) -> None:
+def test_a_long_text_is_checked_quickly(text: str) -> None:
     check(["kill, lie, password, ignore, without"], DEFAULT_BOUNDARIES, {})
     begun = time.process_time()
     check([text], DEFAULT_BOUNDARIES, {})
     assert time.process_time() - begun < 0.5
 
 
-def test_the_tables_have_enough_of_both() -> None:
+def test_the_tables_have_enough_matching_and_harmless_texts() -> None:
     assert sum(map(len, CROSSING.values())) >= 40
     assert len(INNOCENT) >= 40

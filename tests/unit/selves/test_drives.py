@@ -80,7 +80,7 @@ def test_a_level_is_a_function_of_time(state: dict[str, object], after_h: float,
     ("level", "amounts", "left"),
     [(0.9, [0.2], 0.7), (0.9, [0.2, 0.2], 0.5), (0.6, [0.4], 0.5), (0.5, [0.4], 0.5), (0.3, [0.4], 0.3)],
 )
-def test_satisfying_goes_down_to_the_baseline_and_no_further(
+def test_satisfaction_lowers_a_drive_to_its_baseline_at_most(
     level: float, amounts: list[float], left: float
 ) -> None:
     before = drives(Drive.COMPETENCE, level=level)
@@ -92,7 +92,7 @@ def test_satisfying_goes_down_to_the_baseline_and_no_further(
 
 
 @pytest.mark.parametrize(("level", "urgent"), [(0.79, False), (0.8, True), (1.0, True)])
-def test_from_the_threshold_on_it_is_urgent(level: float, urgent: bool) -> None:
+def test_a_drive_is_urgent_from_its_threshold_on(level: float, urgent: bool) -> None:
     assert (drives(Drive.CURIOSITY, level=level).urgent(NOW) == [Drive.CURIOSITY]) is urgent
 
 
@@ -107,7 +107,9 @@ def test_from_the_threshold_on_it_is_urgent(level: float, urgent: bool) -> None:
         (Drive.REST, {"building": True}, None),
     ],
 )
-def test_when_the_next_drive_presses(drive: Drive, state: dict[str, object], in_h: float | None) -> None:
+def test_the_next_urgent_moment_is_predicted(
+    drive: Drive, state: dict[str, object], in_h: float | None
+) -> None:
     following = next_urgent_at(drives(drive, **state), NOW)
     if in_h is None:
         assert following is None
@@ -154,6 +156,6 @@ def test_unreadable_drives_begin_at_the_baseline(stored: dict[str, object] | Non
     assert {state.level for state in read_drives(stored, NOW).states.values()} == {BASELINE}
 
 
-def test_drives_survive_being_stored() -> None:
+def test_drives_survive_the_round_trip() -> None:
     given = drives(Drive.REST, level=0.7, building=True, satisfied_at=NOW - hours(1))
     assert read_drives(given.model_dump(mode="json"), NOW) == given

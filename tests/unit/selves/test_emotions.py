@@ -65,7 +65,7 @@ def test_a_mood_fades_to_its_baseline_by_halves() -> None:
 
 
 @pytest.mark.parametrize("stored", [None, {}, {"valence": 9, "arousal": 0, "at": NOW.isoformat()}])
-def test_without_a_mood_that_can_be_read_it_is_the_baseline(stored: dict[str, object] | None) -> None:
+def test_an_unreadable_mood_is_the_baseline(stored: dict[str, object] | None) -> None:
     mood = read_mood(stored, baseline=STILL, now=NOW)
     assert (mood.valence, mood.arousal, mood.at) == (0.0, 0.2, NOW)
 
@@ -82,7 +82,7 @@ def test_without_a_mood_that_can_be_read_it_is_the_baseline(stored: dict[str, ob
         (["valence 7"], Feeling(1.0, 0.3)),
     ],
 )
-def test_the_baseline_is_what_the_identity_says(texts: list[str], baseline: Feeling) -> None:
+def test_the_baseline_is_parsed_from_the_identity(texts: list[str], baseline: Feeling) -> None:
     assert baseline_of(texts) == pytest.approx(baseline)
 
 
@@ -90,5 +90,5 @@ def test_the_baseline_is_what_the_identity_says(texts: list[str], baseline: Feel
     ("valence", "arousal", "words"),
     [(0.9, 0.9, "very good and stirred up"), (0.0, 0.3, "even and alert"), (-1.0, 0.0, "very low and still")],
 )
-def test_a_mood_has_words(valence: float, arousal: float, words: str) -> None:
+def test_a_mood_is_described_in_words(valence: float, arousal: float, words: str) -> None:
     assert in_words(valence, arousal) == words

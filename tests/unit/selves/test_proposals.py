@@ -60,12 +60,12 @@ def new(**given: Any) -> NewProposal:
         ("map of the bay", "mould in jars", 0.5139),
     ],
 )
-def test_likeness_is_that_of_jaro_and_winkler(one: str, other: str, alike: float) -> None:
+def test_similarity_is_that_of_jaro_and_winkler(one: str, other: str, alike: float) -> None:
     assert jaro_winkler(one, other) == pytest.approx(alike, abs=1e-4)
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_likeness_is_a_share(one: str, other: str) -> None:
+def test_similarity_is_between_zero_and_one(one: str, other: str) -> None:
     assert 0 <= jaro_winkler(one, other) <= 1 + 1e-9
     assert jaro_winkler(one, one) == 1
 
@@ -130,6 +130,6 @@ def test_a_decided_proposal_cannot_change_its_status(status: ProposalStatus, to:
         {"source": ""},
     ],
 )
-def test_a_proposal_that_cannot_be_is_refused(given: dict[str, Any]) -> None:
+def test_an_invalid_proposal_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(Invalid):
         new(**given)

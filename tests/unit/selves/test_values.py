@@ -37,6 +37,6 @@ def test_an_invalid_belief_is_refused_with_the_reason(changes: dict[str, Any], m
 @pytest.mark.parametrize(
     ("changes", "message"), [({"content": ""}, "needs a text"), ({"stability": 2}, "0 to 1")]
 )
-def test_an_aspect_likewise(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_aspect_is_refused_with_the_reason(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(Invalid, match=message):
         NewAspect(**({"content": "A scout.", "kind": AspectKind.SELF_CONCEPT} | changes))

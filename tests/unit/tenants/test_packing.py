@@ -46,7 +46,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.parametrize(("value", "form"), FORMS)
-def test_a_value_comes_back_from_the_form_of_its_size(value: Any, form: bytes) -> None:
+def test_a_value_is_restored_from_the_form_of_its_size(value: Any, form: bytes) -> None:
     packed = pack(value)
 
     assert packed[:1] == form
@@ -54,14 +54,14 @@ def test_a_value_comes_back_from_the_form_of_its_size(value: Any, form: bytes) -
 
 
 @pytest.mark.parametrize("size", [2, 63, 64, 4096, 100_000])
-def test_a_text_comes_back_byte_for_byte(size: int) -> None:
+def test_a_text_is_restored_byte_for_byte(size: int) -> None:
     text = b'"' + b"x" * (size - 2) + b'"'
 
     assert unpack_text(pack_text(text)) == text
 
 
 @given(json_values)
-def test_any_value_of_json_comes_back(value: Any) -> None:
+def test_any_json_value_is_restored(value: Any) -> None:
     assert unpack(pack(value)) == value
 
 
@@ -100,7 +100,7 @@ def test_threads_pack_at_the_same_time() -> None:
         assert [unpack(packed) for packed in pool.map(pack, values)] == values
 
 
-def test_halves_of_characters_come_back() -> None:
+def test_lone_surrogates_are_restored() -> None:
     assert unpack(pack({"text": "\ud83d"})) == {"text": "\ud83d"}
 
 

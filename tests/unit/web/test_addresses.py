@@ -81,13 +81,11 @@ def test_only_the_public_network_is_public(address: str, public: bool) -> None:
         (["example.org"], "", False),
     ],
 )
-def test_a_domain_is_allowed_with_all_below_it_and_nothing_else(
-    entries: list[str], host: str, permitted: bool
-) -> None:
+def test_a_domain_is_allowed_with_its_subdomains_only(entries: list[str], host: str, permitted: bool) -> None:
     assert AllowList.of(entries).permits(host) is permitted
 
 
-def test_an_empty_list_is_no_web() -> None:
+def test_an_empty_list_allows_no_domain() -> None:
     assert not AllowList.of([])
     assert AllowList.of(["*"])
     assert AllowList.of(["example.org"])

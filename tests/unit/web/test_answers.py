@@ -29,7 +29,7 @@ PAGES = (
 )
 
 
-def test_no_page_and_no_memory_can_leave_its_block() -> None:
+def test_pages_and_memories_stay_inside_their_data_blocks() -> None:
     answer = InquiryAnswer(text=HOSTILE, confidence=0.5, sources=(0,))
     for request in (
         answer_request(HOSTILE, PAGES, remembered=[HOSTILE], nonce=MARK, window=WINDOW),
@@ -71,7 +71,7 @@ def test_the_sources_share_the_window_of_the_model_that_is_asked(window: int) ->
         ([6_000], -900, 500),
     ],
 )
-def test_short_sources_leave_their_room_to_long_ones(lengths: list[int], room: int, longest: int) -> None:
+def test_long_sources_use_the_room_that_short_ones_leave(lengths: list[int], room: int, longest: int) -> None:
     assert longest_shown(lengths, room) == longest
 
 
@@ -115,7 +115,7 @@ def test_an_appraisal_is_a_number_and_a_reason() -> None:
         read_appraisal('{"confidence": 3}')
 
 
-def test_a_rule_quotes_and_says_that_it_does() -> None:
+def test_an_answer_by_rule_is_marked_as_a_quotation() -> None:
     request = answer_request(
         "How deep is the reef?", PAGES, remembered=[], nonce=MARK, window=WINDOW, for_rule=True
     )

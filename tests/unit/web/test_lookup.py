@@ -69,7 +69,7 @@ def test_a_snippet_replaces_a_failed_page_but_not_a_refused_one() -> None:
         look_up(PLAN, search=search, fetch=Pages({}), deadline_s=5)
 
 
-def test_when_the_time_is_over_no_more_is_asked() -> None:
+def test_no_request_is_sent_after_the_deadline() -> None:
     class Slow(ScriptedSearch):
         def search(self, query: str, limit: int, *, deadline_s: float) -> list[SearchResult]:
             time.sleep(0.05)
@@ -118,11 +118,11 @@ def test_the_models_queries_go_first_and_the_question_fills_up(
 
 
 @pytest.mark.parametrize(("depth", "pages"), [(Depth.SHALLOW, 3), (Depth.DEEP, 10)])
-def test_the_deep_one_reads_more(depth: Depth, pages: int) -> None:
+def test_a_deep_inquiry_reads_more_pages(depth: Depth, pages: int) -> None:
     assert plan_inquiry(QUESTION, [], depth).pages == pages
 
 
-def test_the_best_of_each_search_are_read_first_and_each_address_once() -> None:
+def test_the_best_results_are_read_first_and_each_page_once() -> None:
     def results(*urls: str) -> list[SearchResult]:
         return [SearchResult(url=url) for url in urls]
 

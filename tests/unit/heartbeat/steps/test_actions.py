@@ -52,7 +52,7 @@ def acted(*decisions: Decision, answers: Answers | None = None, **changes: Any) 
     return (answers or Answers()).run(act(heartbeat_of(**values))).state
 
 
-def test_every_action_has_its_act() -> None:
+def test_every_action_has_a_function() -> None:
     assert set(ACTS) == set(ACTIONS)
 
 
@@ -87,7 +87,9 @@ def test_results_are_in_order_and_energy_is_spent_on_what_ran() -> None:
         (BudgetTerms(kind="ticks"), 0, {"ticks_left": 9}),
     ],
 )
-def test_the_budget_says_what_is_left(terms: BudgetTerms | None, rests: int, columns: dict[str, Any]) -> None:
+def test_the_budget_states_the_remaining_amount(
+    terms: BudgetTerms | None, rests: int, columns: dict[str, Any]
+) -> None:
     one = paid("recall", query="a").model_copy(update={"cost": 1})
     heartbeat = acted(
         one, paid("rest"), answers=Answers({RecallRequest: []}), budget_terms=terms, rests=rests
@@ -164,7 +166,7 @@ def test_a_message_that_was_not_sent_is_not_remembered_as_one() -> None:
 # --- Recall --------------------------------------------------------------------------------------------
 
 
-def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
+def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     memories = [recalled(1, role="Ada"), recalled(2, content="x" * 1_000)]
     answers = Answers({RecallRequest: memories, Themes: ["evenings", "club"]})
     decision = paid("recall", query="ferries", limit=7, types=["semantic"], since="2026-01-01")
@@ -189,7 +191,7 @@ def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
     assert heartbeat.effects.recalls == ({memories[0].id: 1.0, memories[1].id: 0.5},)
 
 
-def test_a_recall_that_finds_nothing_says_so_and_counts_as_none() -> None:
+def test_an_empty_recall_is_reported_and_not_counted() -> None:
     answers = Answers({RecallRequest: []})
     heartbeat = acted(paid("recall", query="ferries"), answers=answers)
     assert answers.kinds == [RecallRequest]
@@ -197,7 +199,7 @@ def test_a_recall_that_finds_nothing_says_so_and_counts_as_none() -> None:
     assert heartbeat.effects.recalls == ()
 
 
-def test_each_recall_of_a_beat_counts_by_itself() -> None:
+def test_each_recall_of_a_heartbeat_counts_separately() -> None:
     answers = Answers({RecallRequest: lambda need: [recalled(len(need.text))], Themes: []})
     heartbeat = acted(paid("recall", query="a"), paid("recall", query="bb"), answers=answers)
     assert [set(scores) for scores in heartbeat.effects.recalls] == [{recalled(1).id}, {recalled(2).id}]
@@ -317,7 +319,7 @@ def test_brainstormed_goals_are_added_while_there_is_room() -> None:
     assert backlog.goal(change.goal_id).description == "Why: so"
 
 
-def test_a_goal_is_moved_and_one_that_is_not_there_is_said() -> None:
+def test_a_goal_is_moved_and_a_missing_one_reported() -> None:
     goal = goal_row("reef")
     backlog = backlog_of(goal)
     moved = paid("reprioritize", goal_id=str(goal.id), state="queued")
@@ -333,7 +335,7 @@ def test_a_goal_is_moved_and_one_that_is_not_there_is_said() -> None:
 # --- Inquiries -----------------------------------------------------------------------------------------
 
 
-def test_an_inquiry_begins_and_is_left_to_the_step_that_carries_it_on() -> None:
+def test_an_inquiry_begins_and_is_left_to_its_step() -> None:
     shallow = paid("inquire_shallow", question="How deep?", queries=["reef depth"])
     deep = paid("inquire_deep", question="How old?")
     refused = refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[])

@@ -69,7 +69,7 @@ def changes_of(heartbeat: Beat) -> list[tuple[str, str]]:
         ({"role": AgentRole.EXPLORER}, {"goals": [goal_view(layer=GoalLayer.ASPIRATION)]}, []),
     ],
 )
-def test_rules_add_goals_by_what_the_beat_has_seen(
+def test_rules_add_goals_by_the_situation(
     circumstances: dict[str, Any], view: dict[str, Any], rules: list[str]
 ) -> None:
     backlog = backlog_of()
@@ -107,7 +107,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
     assert result.situation.goals == []
 
 
-def test_a_goal_that_somebody_closed_meanwhile_is_left_and_said() -> None:
+def test_a_goal_closed_meanwhile_is_skipped_and_reported() -> None:
     view = situation(goals=[goal_view(id=GONE, rule="survival")])
     answers = Answers({OpenBacklog: backlog_of()})
     result = answers.run(inject_goals(heartbeat_of(view=view, opening=opening_of())))
@@ -123,7 +123,7 @@ def intends(
     return Decision(index=0, action=action, params={}, verdict=verdict, intent_id=str(intent_id))
 
 
-def test_a_beat_without_plans_or_intents_opens_no_backlog() -> None:
+def test_a_heartbeat_without_plans_or_intents_loads_no_backlog() -> None:
     refused = intends(UUID(int=300), verdict=DecisionVerdict.TOO_SOON)
     heartbeat, answers = with_backlog(
         store_decompositions, heartbeat_of(decisions=[refused], counted=["x"], reply=Reply()), None
@@ -142,7 +142,7 @@ def test_a_beat_without_plans_or_intents_opens_no_backlog() -> None:
         ([], IntentStatus.COMPLETED, False, 0, True),
     ],
 )
-def test_an_intent_is_locked_for_the_beat_and_counts_it_once(
+def test_an_intent_is_locked_and_counts_its_heartbeat_once(
     served: list[str], status: IntentStatus, locked: bool, ticks: int, counted: bool
 ) -> None:
     intent = intent_row(REEF, status=status)
@@ -158,7 +158,7 @@ def test_an_intent_is_locked_for_the_beat_and_counts_it_once(
     assert heartbeat.counted == ([key] if counted else [])
 
 
-def test_a_reply_plans_a_goal_and_what_cannot_be_planned_is_listed() -> None:
+def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
     backlog = backlog_of(REEF, goal_row("harbours", state=GoalState.QUEUED))
     step = Intention(action="recall", description="look it up", estimated_ticks=2)
     reply = Reply(
@@ -298,7 +298,7 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
     assert row.state is state
 
 
-def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
+def test_a_reply_adds_goals_and_lists_refused_ones() -> None:
     backlog = backlog_of(goal_row("reef"))
     reply = Reply(
         new_goals=[ProposedGoal(title="Count the lamps"), ProposedGoal(title="Chart the reef")],
@@ -314,7 +314,7 @@ def test_a_reply_adds_goals_and_what_the_backlog_refuses_is_listed() -> None:
     assert [item.path for item in heartbeat.present.dropped] == ["new_goals[2]", "goal_updates[0]"]
 
 
-def test_a_beat_that_touches_no_goal_opens_no_backlog() -> None:
+def test_a_heartbeat_that_changes_no_goal_loads_no_backlog() -> None:
     heartbeat = heartbeat_of(present=TurnRecord(deeds=[action_record_of("recall")]), reply=Reply())
     same, answers = with_backlog(goals, heartbeat, None)
     assert (same is heartbeat, answers.asked) == (True, [])

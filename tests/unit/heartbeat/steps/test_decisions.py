@@ -152,13 +152,13 @@ def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
     assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]
 
 
-def test_without_vectors_the_words_have_decided() -> None:
+def test_without_vectors_only_words_decide() -> None:
     heartbeat = heartbeat_of(decisions=[decision_of("remember", content=HURT)], reply=Reply())
     result = Answers({Embedding: {}}).run(embed(heartbeat)).state
     assert (result.decisions[0].verdict, result.vectors) == (DecisionVerdict.RUN, {})
 
 
-def test_vectors_of_earlier_turns_last() -> None:
+def test_vectors_of_earlier_turns_are_preserved() -> None:
     heartbeat = heartbeat_of(
         decisions=[decision_of("recall", query="a")], reply=Reply(), vectors={"a note": [0.1, 0.2]}
     )

@@ -51,7 +51,7 @@ def followed(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
     return result.state, result.changed
 
 
-def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
+def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     heartbeat, changed = followed(acted())
 
     assert changed == ("goes on to turn 2",)
@@ -95,7 +95,7 @@ def test_a_heartbeat_ends_without_results_to_read_or_means(
     assert heartbeat.said.thinking == "Who?"
 
 
-def test_a_beat_of_two_turns_ends_as_one() -> None:
+def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
     earlier = TurnRecord(deeds=[FOUND], reasoning="Who?")
     present = TurnRecord(deeds=[action_record_of("rest", index=1)], reasoning="Ines.")
     heartbeat, _ = followed(
@@ -115,7 +115,7 @@ def test_a_beat_of_two_turns_ends_as_one() -> None:
     assert heartbeat.situation.energy == 10.0
 
 
-def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
+def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
     heartbeat, changed = followed(
         acted(
             turn=2,
@@ -138,7 +138,7 @@ def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
     assert (lost.path, lost.reason) == ("turn 2", "ModelTimeout: no answer")
 
 
-def test_percepts_are_taken_in_once() -> None:
+def test_percepts_are_consumed_once() -> None:
     heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=HEARD)))
     assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
     assert with_percepts_received(heartbeat) is heartbeat

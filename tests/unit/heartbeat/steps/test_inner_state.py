@@ -124,7 +124,9 @@ def test_an_action_that_worked_satisfies_a_drive(record: Any, drive: Drive, by: 
         ([], {"stale_beats": 3, "percepts": [percept(kind="action_result")]}, 4),
     ],
 )
-def test_beats_without_anything_new_are_counted(records: list[Any], seen: dict[str, Any], stale: int) -> None:
+def test_heartbeats_without_anything_new_are_counted(
+    records: list[Any], seen: dict[str, Any], stale: int
+) -> None:
     assert felt(*records, seen=seen).state.stale_beats == stale
 
 
@@ -148,7 +150,7 @@ def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
     ]
 
 
-def test_boundaries_are_audited_wherever_they_came_up() -> None:
+def test_boundary_matches_of_all_sources_are_audited() -> None:
     free = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=crossed(), reason="no")
     accepted = ItemBoundaryMatch(
         path="memory_notes[1]", value="{}", crossed=crossed(BoundaryResponse.FLAG, "resource_limit")
@@ -209,7 +211,7 @@ def test_senders_are_recorded_as_met_with_notes_about_others(
     assert list(need.others) == (others if others is not None else [note("Bo"), note("bo")])
 
 
-def test_a_note_that_does_not_count_is_dropped_with_its_reason() -> None:
+def test_an_unusable_peer_note_is_dropped_with_its_reason() -> None:
     stranger = note("Bo")
     heartbeat = felt(
         answers=[(stranger, "Bo never wrote to you")], reply=Reply(peer_notes=[note("user"), stranger])

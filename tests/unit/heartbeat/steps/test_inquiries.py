@@ -87,7 +87,7 @@ def asked_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
     return result.suspend.kind, question.model, ModelRequest.from_json(question.request)
 
 
-def test_only_what_runs_and_has_begun_is_pending() -> None:
+def test_only_permitted_and_started_inquiries_are_pending() -> None:
     decisions = [
         decision_of("inquire_deep", question=QUESTION, queries=["a"]),
         decision_of("rest"),
@@ -107,7 +107,7 @@ def test_without_work_the_step_does_nothing() -> None:
     assert (result.state, result.suspend) == (heartbeat, None)
 
 
-def test_the_web_is_asked_first() -> None:
+def test_the_web_is_searched_first() -> None:
     result = Answers().run(Work()(beat_with(inquiry("deep"))))
 
     kind, handle, request = asked_of(result)
@@ -143,7 +143,7 @@ def test_a_model_reads_the_pages_and_a_deep_inquiry_also_recalls(depth: str) -> 
 REPLY = {"answer": "Eleven fathoms.", "confidence": 0.9, "sources": [1, 2], "worth_keeping": True}
 
 
-def test_a_shallow_answer_is_stored_and_read_out() -> None:
+def test_a_shallow_answer_is_stored_and_reported() -> None:
     answers = Answers()
     result = gone_on(beat_with(asking()), answered(REPLY), answers)
 
@@ -203,7 +203,7 @@ def test_a_deep_answer_is_judged_with_the_pages_that_the_call_has() -> None:
     }
 
 
-def test_a_judged_answer_is_stored_as_sure_as_it_was_judged() -> None:
+def test_a_judged_answer_is_stored_with_the_judged_confidence() -> None:
     answers = Answers()
     judged = {"confidence": 0.6, "reason": "two copies"}
     result = gone_on(beat_with(judging()), answered(judged, JUDGE), answers)
@@ -214,7 +214,7 @@ def test_a_judged_answer_is_stored_as_sure_as_it_was_judged() -> None:
 
 
 @pytest.mark.parametrize("result", [failed("ModelRefused", JUDGE), answered("so what", JUDGE)])
-def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: EndedCall) -> None:
+def test_an_unjudged_answer_is_stored_with_half_its_confidence(result: EndedCall) -> None:
     answers = Answers()
     ended = gone_on(beat_with(judging()), result, answers)
 
@@ -238,7 +238,7 @@ def test_an_answer_that_nobody_could_judge_is_stored_half_as_sure(result: EndedC
         ("appraise", "ModelUnavailable", ["b/y"], "b/y"),
     ],
 )
-def test_a_call_that_failed_asks_the_next_model_or_fails_the_action(
+def test_a_failed_call_asks_the_next_model_or_fails_the_action(
     step: str, kind: str, left: list[str], next_model: str | None
 ) -> None:
     work = {"web": inquiry(step="web"), "answer": asking(), "appraise": judging()}[step]
@@ -257,7 +257,7 @@ def test_a_call_that_failed_asks_the_next_model_or_fails_the_action(
     assert result.changed == (f"openai/large is out of reach; {next_model} is asked",)
 
 
-def test_inquiries_are_carried_on_one_after_the_other() -> None:
+def test_inquiries_are_processed_one_after_the_other() -> None:
     heartbeat = beat_with(asking(), inquiry("deep", place=1))
     result = gone_on(heartbeat, answered({**REPLY, "worth_keeping": False}))
 

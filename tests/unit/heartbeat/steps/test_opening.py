@@ -73,7 +73,7 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
         ),
     ],
 )
-def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
+def test_an_idle_heartbeat_ends_at_once_with_its_reason(
     view: dict[str, Any], changes: dict[str, Any], reason: str
 ) -> None:
     result = ran(idle(opened(view, **changes)))
@@ -97,7 +97,7 @@ def test_a_beat_with_nothing_to_do_ends_at_once_and_says_why(
         ([RecentHeartbeat(status="failed", mode="reflection")], True),
     ],
 )
-def test_now_and_then_it_reflects_although_nothing_waits(
+def test_an_agent_reflects_now_and_then_without_pending_work(
     heartbeats: list[RecentHeartbeat], goes_on: bool
 ) -> None:
     heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
@@ -107,7 +107,7 @@ def test_now_and_then_it_reflects_although_nothing_waits(
 @pytest.mark.parametrize(
     ("idle_beats", "shift", "hours"), [(0, 0.0, 1.5), (1, 0.0, 2.25), (1, 0.04, 2.34), (9, 0.0, 4.0)]
 )
-def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, hours: float) -> None:
+def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, shift: float, hours: float) -> None:
     opening = opening_of(pulse=RecentActivity(beats=REFLECTED), idle_beats=idle_beats)
     heartbeat = ran(idle(opened({}, opening, shift=shift))).state
 
@@ -128,7 +128,7 @@ def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, shift: float, 
         (Degradation.HALT, {"environment": Environment(now=NOW, user_waiting=True)}, "timer", "is used up"),
     ],
 )
-def test_a_days_budget_that_runs_low_withholds_beats(
+def test_a_low_daily_budget_skips_heartbeats(
     level: Degradation, view: dict[str, Any], trigger: str, reason: str | None
 ) -> None:
     heartbeat = ran(idle(opened({"degradation": level, **view}, trigger=trigger))).state
@@ -154,7 +154,7 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
 @pytest.mark.parametrize(
     ("trigger", "waiting", "runs"), [("timer", False, False), ("event", False, True), ("timer", True, True)]
 )
-def test_outside_its_hours_it_beats_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
+def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
     heartbeat = opened({"goals": [goal()], "environment": environment}, trigger=trigger)
     heartbeat = ran(idle(replace(heartbeat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
@@ -174,7 +174,7 @@ def test_outside_its_hours_it_beats_only_when_asked(trigger: str, waiting: bool,
         (Degradation.HALT, Degradation.NORMAL, ("budget: halt → normal",)),
     ],
 )
-def test_a_change_of_the_budgets_level_is_on_record_once(
+def test_a_change_of_the_budget_level_is_recorded_once(
     before: Degradation, after: Degradation, changed: tuple[str, ...]
 ) -> None:
     nearest = Scarcest(what="tokens", whose="its", left=0.25)

@@ -141,6 +141,6 @@ def test_an_empty_recall_is_not_recorded(memories: list[Any] | None) -> None:
         ({"beat_number": 5}, Mode.CONSOLIDATION),
     ],
 )
-def test_the_mode_is_chosen_and_seen(view: dict[str, Any], mode: Mode) -> None:
+def test_the_mode_is_chosen_and_part_of_the_situation(view: dict[str, Any], mode: Mode) -> None:
     heartbeat = Answers().run(select_mode(heartbeat_of(view=situation(**view)))).state
     assert (heartbeat.mode, heartbeat.situation.mode) == (mode.value, mode)

@@ -51,7 +51,7 @@ def recorded(answers: Answers | None = None, **changes: Any) -> Beat:
 # --- The memory of the heartbeat ----------------------------------------------------------------------------
 
 
-def test_the_beat_is_a_memory_of_its_session() -> None:
+def test_a_heartbeat_is_a_memory_of_its_session() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     heartbeat = recorded(
         answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[action_record_of("rest")])
@@ -84,7 +84,7 @@ def test_the_beat_is_a_memory_of_its_session() -> None:
         ([ActionOutcome.BLOCKED], Retention.TASK),
     ],
 )
-def test_a_beat_in_which_nothing_worked_is_soon_stale(
+def test_a_heartbeat_of_failures_only_has_error_retention(
     outcomes: list[ActionOutcome], retention: Retention
 ) -> None:
     records = [
@@ -95,7 +95,7 @@ def test_a_beat_in_which_nothing_worked_is_soon_stale(
     assert answers.asked[-1].memories[0].retention is retention
 
 
-def test_an_embedder_a_network_away_is_not_waited_for() -> None:
+def test_a_remote_embedder_is_not_awaited() -> None:
     answers = Answers()
     recorded(answers, moment=moment_of(embeds_here=False))
     (placing,) = answers.asked
@@ -103,7 +103,7 @@ def test_an_embedder_a_network_away_is_not_waited_for() -> None:
     assert placing.vectors is None
 
 
-def test_notes_are_placed_with_the_beat_at_once() -> None:
+def test_notes_are_placed_together_with_the_heartbeat() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     notes = [
         MemoryNote(text="The reef is red.", referenced_date=date(2025, 12, 24)),
@@ -204,7 +204,7 @@ def test_an_item_beyond_a_boundary_is_narrated_once() -> None:
 # --- The state after it --------------------------------------------------------------------------------
 
 
-def test_the_state_after_the_beat() -> None:
+def test_the_state_after_a_heartbeat_is_complete() -> None:
     view = situation(
         goals=[goal("reef"), goal("attic")],
         working_memory=WorkingMemory(concerns=["wind"], curiosity=["who?"], talked=4, engagement=0.5),
@@ -227,7 +227,7 @@ def test_the_state_after_the_beat() -> None:
     assert memory.engagement == pytest.approx(0.75)
 
 
-def test_a_beat_that_tends_the_memory_forgets_how_much_was_talked() -> None:
+def test_a_consolidation_resets_the_count_of_turns() -> None:
     memory = WorkingMemory(talked=12)
     heartbeat = recorded(view=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
     assert heartbeat.effects.afterwards is not None
@@ -308,7 +308,7 @@ def test_pending_user_messages_make_the_next_heartbeat_due_at_once(
         assert (due.due_at, due.trigger) == (NOW + timedelta(minutes=63), "timer")
 
 
-def test_the_next_beat_is_planned_from_the_start_of_this_one() -> None:
+def test_the_next_heartbeat_is_due_from_the_start_of_this_one() -> None:
     late = moment_of(now=NOW + HOUR / 2)
     heartbeat = replace(heartbeat_of(rhythm=Rhythm(interval=2 * HOUR)), moment=late)
     due = Answers().run(plan_next(heartbeat)).state.next

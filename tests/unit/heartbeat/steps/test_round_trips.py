@@ -52,7 +52,7 @@ REPLY = {"thinking": "hm", "actions": [{"action": "rest"}], "memory_notes": [], 
         ),
     ],
 )
-def test_the_situation_chooses_how_hard_to_think_and_whom_to_ask(
+def test_the_situation_chooses_the_tier_and_the_models(
     view: dict[str, Any],
     routing: Routing,
     installed: dict[ThinkTier, tuple[str, ...]],
@@ -179,7 +179,7 @@ def failed(kind: str) -> EndedCall:
     return EndedCall(call_id=CALL, complete=False, text="", error="it is away", error_kind=kind)
 
 
-def test_a_reply_is_taken_with_its_call() -> None:
+def test_a_reply_is_stored_with_its_call() -> None:
     result = Think().resume(prompted(failure="before"), EndedCall(call_id=CALL, complete=True, text="{}"))
     heartbeat = result.state
     assert (result.outcome, heartbeat.reply_text, heartbeat.call_id, heartbeat.failure) == (
@@ -200,7 +200,7 @@ def test_a_reply_is_taken_with_its_call() -> None:
         ("ZeroDivisionError", ["b/y"], NodeOutcome.FAILURE, "openai/large"),
     ],
 )
-def test_a_call_that_failed_fails_the_beat_or_asks_the_next_model(
+def test_a_failed_call_asks_the_next_model_or_fails_the_heartbeat(
     kind: str, left: list[str], outcome: NodeOutcome, model: str
 ) -> None:
     result = Think().resume(prompted(models_left=left), failed(kind))
@@ -213,7 +213,7 @@ def test_a_call_that_failed_fails_the_beat_or_asks_the_next_model(
         assert "b/y is asked" in result.changed[0]
 
 
-def test_a_reflex_that_steps_in_is_told_of_in_the_situation() -> None:
+def test_a_reflex_fallback_is_noted_in_the_situation() -> None:
     heartbeat = with_next_model(heartbeat_of(models_left=["reflex/rules"]))
     assert heartbeat.situation.model_is_reflex
 
@@ -221,7 +221,7 @@ def test_a_reflex_that_steps_in_is_told_of_in_the_situation() -> None:
 # --- Reading -------------------------------------------------------------------------------------------
 
 
-def test_a_reply_is_read_and_what_is_not_used_is_on_record() -> None:
+def test_a_reply_is_parsed_and_unused_items_are_recorded() -> None:
     text = f"```json\n{json.dumps({**REPLY, 'dreams': 1})}\n```"
     result = parse(heartbeat_of(turn=1, reply_text=text, invalid_replies=2, failure="x", unreadable="y"))
 
@@ -246,7 +246,7 @@ def test_an_unreadable_reply_is_asked_for_again_and_counts() -> None:
     assert heartbeat.failure == f"no usable reply in 2 tries: {heartbeat.unreadable}"
 
 
-def test_a_further_turn_takes_up_no_more_goals_than_its_beat_may() -> None:
+def test_later_turns_share_the_limit_of_new_goals() -> None:
     goals = [{"title": f"goal {number}"} for number in range(2)]
     earlier = Reply(new_goals=[ProposedGoal(title="a"), ProposedGoal(title="b")])
     before = Dropped(path="a", value="", reason="b")

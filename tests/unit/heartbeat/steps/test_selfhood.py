@@ -157,7 +157,7 @@ def test_outcomes_of_insights_are_reported() -> None:
     assert result.changed == ("proposed: I am 1", "proposed already: I am 2", "fell out of the queue: I am 3")
 
 
-def test_an_error_that_is_none_of_the_domains_ends_the_beat() -> None:
+def test_a_domain_error_drops_a_decision_and_others_propagate() -> None:
     choice = ProposalDecision(proposal_id=str(UUID(int=1)), decision=ProposalChoice.ACCEPT)
     work = process_proposals(heartbeat_of(reply=Reply(proposal_decisions=[choice])))
     with pytest.raises(ZeroDivisionError):

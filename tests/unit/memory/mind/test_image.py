@@ -80,7 +80,7 @@ def test_changes_in_any_order_end_in_the_same_image(
         assert image.nbytes > 0
 
 
-def test_rows_that_have_gone_are_merged_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inactive_rows_are_removed_by_a_merge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image_module, "_LEAST_MERGED", 2)
     chance = random.Random(1)
     memories = [a_memory(chance, number) for number in range(1, 9)]
@@ -101,7 +101,7 @@ def test_ids_are_found_where_half_of_them_agree() -> None:
     assert (indexes >= 0).tolist() == [True, True, True, False, False]
 
 
-def test_an_empty_mind_has_an_image() -> None:
+def test_an_image_of_an_empty_mind_is_empty() -> None:
     image = MindImage.of(NO_ROWS, dimension=DIMENSION)
     assert described(image) == {}
     grown = image.changed(rows({"id": 1, "vector": vector(1), "words": {1: 1.0}}))
@@ -133,13 +133,13 @@ def test_running_and_later_transactions_are_invisible(revision: int, visible: bo
     assert Snapshot.parse("100:110:100,104", own=None).saw(revision) is visible
 
 
-def test_the_readers_own_transaction_had_not_ended() -> None:
+def test_the_own_transaction_is_invisible() -> None:
     assert Snapshot.parse("100:110:", own=None).saw(105)
     assert not Snapshot.parse("100:110:", own=105).saw(105)
 
 
 @pytest.mark.parametrize("own", [90, 110, 120])
-def test_an_own_transaction_outside_the_bounds_is_not_seen_either(own: int) -> None:
+def test_an_own_transaction_outside_the_bounds_is_invisible(own: int) -> None:
     snapshot = Snapshot.parse("100:110:104", own=own)
     assert not snapshot.saw(own)
     assert snapshot.saw(103)

@@ -71,14 +71,14 @@ def test_equally_good_ones_are_chosen_in_the_order_of_their_ids() -> None:
     assert sorted(ids_found(mind_search)) == list(range(1, SEEDS + 1))
 
 
-def test_turns_beside_a_chosen_one_come_with_it() -> None:
+def test_turns_beside_a_chosen_one_are_candidates_too() -> None:
     talk = [{"id": 10 + place, "session": "talk", "position": place} for place in range(9)]
     walk = [{"id": 30 + place, "session": "walk", "position": place} for place in range(9)]
     talk[4]["words"] = {1: 1.0}
     assert ids_found(search(*talk, *walk)) == [12, 13, 14, 15, 16]
 
 
-def test_a_crowded_place_brings_no_more_than_its_share() -> None:
+def test_a_crowded_place_adds_a_limited_number_of_neighbors() -> None:
     crowd = [{"id": 100 + number, "session": "talk", "position": 1} for number in range(3 * MOST_BESIDE)]
     assert len(ids_found(search(said(1, session="talk", position=0), *crowd))) <= 1 + MOST_BESIDE
 
@@ -99,7 +99,7 @@ def test_a_crowded_place_brings_no_more_than_its_share() -> None:
         (RecallFilter(episode=UUID(int=78)), []),
     ],
 )
-def test_a_filter_lets_through_what_it_names(only: RecallFilter, left: list[int]) -> None:
+def test_a_filter_admits_only_matching_memories(only: RecallFilter, left: list[int]) -> None:
     memories = [
         said(1, session="talk"),
         said(2, type="semantic", occurred=NOW - timedelta(days=5), trust=0.4),
@@ -124,13 +124,13 @@ def test_the_latest_memories_fill_the_limit() -> None:
     assert ids_found(search(*memories, old, limit=2)) == [1, 2, 20]
 
 
-def test_the_time_that_is_spoken_of_brings_its_own() -> None:
+def test_a_named_time_adds_memories_of_that_time() -> None:
     old = [{"id": 900, "occurred": NOW - timedelta(days=380)}]
     assert 900 in ids_found(search(*old, *(said(n) for n in range(1, 6)), text="in May 2023"))
     assert 900 not in ids_found(search(*old, *(said(n) for n in range(1, 6)), text="in May 2022"))
 
 
-def test_lenders_remind_of_what_they_are_tied_to() -> None:
+def test_associations_add_associated_memories() -> None:
     others = [{"id": number} for number in range(100, 150)]
     borrowers = [*range(100, 140), 4_000]
     ties = Ties(
@@ -145,7 +145,7 @@ def test_lenders_remind_of_what_they_are_tied_to() -> None:
     assert sorted(ids[place] for place in links.borrower.tolist()) == ids[1:]
 
 
-def test_another_agents_ties_mean_nothing_here() -> None:
+def test_associations_of_another_agent_are_ignored() -> None:
     ties = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
     _, candidates, links = found(search(said(1), {"id": 2}, limit=1), ties)
     assert [memory_id.int for memory_id in whole(candidates.ids)] == [1]
