@@ -105,7 +105,7 @@ def people(tenant: Tenant) -> None:
     add_member(tenant=other, user=user, role=Role.VIEWER)
 
 
-def live(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
+def run_agents(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
     """Create three agents with memories of a conversation and heartbeats by the reflex policy."""
     seed_builtin_templates()
     agents = []
@@ -140,7 +140,7 @@ def scene(address: str, browser: Browser, emptier: Emptier, django_db_blocker: A
     with django_db_blocker.unblock():
         tenant = create_tenant(slug="acme", name="Acme")
         people(tenant)
-        agent, beats = live(tenant)
+        agent, beats = run_agents(tenant)
         for kind, queues in (("worker", "heartbeat"), ("worker", "llm,embedding"), ("scheduler", "")):
             ProcessFactory(kind=kind, queues=queues)
         browser.open(f"{address}/admin/")
@@ -245,7 +245,7 @@ def test_a_click_pauses_and_another_resumes(scene: Scene) -> None:
     assert "The agent is resumed." in browser.text()
 
 
-def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
+def consolidate_conversation(agent: Agent) -> tuple[Memory, Episode, Cluster]:
     """Create what maintenance makes of a conversation: episode, neighborhood, cluster, concepts, relations."""
     with tenant_transaction(agent.tenant_id):
         memories = list(Memory.objects.filter(agent=agent, session="quay").order_by("position"))
@@ -313,7 +313,7 @@ def recollect(agent: Agent) -> tuple[Memory, Episode, Cluster]:
 
 def test_the_page_of_a_memory_shows_related_rows(scene: Scene, tmp_path: Path) -> None:
     browser = scene.browser
-    memory, episode, cluster = recollect(scene.agent)
+    memory, episode, cluster = consolidate_conversation(scene.agent)
     browser.open(f"{scene.url}/memories/memory/{memory.id}/change/")
     assert browser.text("#remembered") == memory.content
     assert browser.count("#neighborhood [data-neighbor]") == 10

@@ -126,7 +126,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             MemoryAccessFactory(memory=memory),
             EdgeFactory(agent=agent, source_id=memory.id, note=text, origin=text),
             episode,
-            *_remembered(memory, text),
+            *_add_maintenance_rows(memory, text),
             BeliefFactory(agent=agent, statement=text, source=text),
             IdentityAspectFactory(agent=agent, content=text, source=text),
             goal,
@@ -151,10 +151,10 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             PerceptFactory(agent=agent, content=text),
             PreferenceFactory(agent=agent, key=text[:60], value=text, source=text),
             CodeSnippetFactory(agent=agent, language=text[:40], title=text, code=text, source=text),
-            *_selfhood(agent, memory, text),
-            *_planned(agent, goal, memory, text),
-            *_said(agent, text),
-            *_wrote(agent, text),
+            *_add_self(agent, memory, text),
+            *_add_plan(agent, goal, memory, text),
+            *_add_conversation(agent, text),
+            *_add_messages(agent, text),
             ScheduleFactory(agent=agent, last_error=text),
             record(
                 action=AuditAction.OPERATOR_ACT,
@@ -169,7 +169,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
     return world
 
 
-def _planned(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:
+def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:
     """Make what serves a goal: a part of it, a plan with a step, a memory of it, and what it was worth."""
     plan = PlanFactory(agent=agent, goal=goal, reason=text, dependencies=[text])
     return [
@@ -181,7 +181,7 @@ def _planned(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]
     ]
 
 
-def _wrote(agent: Agent, text: str) -> list[Model]:
+def _add_messages(agent: Agent, text: str) -> list[Model]:
     """Make what an agent sent, and a way by which it did."""
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
     return [
@@ -201,7 +201,7 @@ def _wrote(agent: Agent, text: str) -> list[Model]:
     ]
 
 
-def _selfhood(agent: Agent, memory: Model, text: str) -> list[Model]:
+def _add_self(agent: Agent, memory: Model, text: str) -> list[Model]:
     """Make what the agent's self has beside beliefs and aspects."""
     belief = BeliefFactory(agent=agent, statement=f"Not {text}")
     proposal = ProposalFactory(
@@ -227,7 +227,7 @@ def _selfhood(agent: Agent, memory: Model, text: str) -> list[Model]:
     ]
 
 
-def _said(agent: Agent, text: str) -> list[Model]:
+def _add_conversation(agent: Agent, text: str) -> list[Model]:
     session = ChatSessionFactory(agent=agent, person=text)
     boundary = {"name": text, "response": text, "why": text, "withheld": False}
     return [
@@ -237,7 +237,7 @@ def _said(agent: Agent, text: str) -> list[Model]:
     ]
 
 
-def _remembered(memory: Memory, text: str) -> list[Model]:
+def _add_maintenance_rows(memory: Memory, text: str) -> list[Model]:
     """Make what maintenance would make of a memory; return what has a page."""
     agent = memory.agent
     near = MemoryFactory(agent=agent, content=f"Near it is {text}.", episode=memory.episode, sequence=2)

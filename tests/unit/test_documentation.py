@@ -98,7 +98,7 @@ def packages() -> set[str]:
     }
 
 
-def described() -> dict[str, str]:
+def described_packages() -> dict[str, str]:
     """Return the table's packages with their lines."""
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     section = text.partition("\n## Packages\n")[2].partition("\n## ")[0]
@@ -106,11 +106,11 @@ def described() -> dict[str, str]:
 
 
 def test_every_package_has_its_line() -> None:
-    assert sorted(packages() - described().keys()) == []
+    assert sorted(packages() - described_packages().keys()) == []
 
 
 def test_every_line_has_its_package() -> None:
-    assert sorted(described().keys() - packages()) == []
+    assert sorted(described_packages().keys() - packages()) == []
 
 
 def test_files_of_the_walkthroughs_exist() -> None:

@@ -22,7 +22,7 @@ from tests.words import (
 BANNED = Banned(names={"theme": "`cluster`"}, texts={"piece of code": '"code snippet"'})
 
 
-def found(source: str, file: str = "arbor/near.py") -> list[str]:
+def subjects_of(source: str, file: str = "arbor/near.py") -> list[str]:
     """Return the subjects of what a module breaks."""
     return [finding.subject for finding in check({file: f'"""Names."""\n{source}'}, BANNED)]
 
@@ -47,25 +47,28 @@ def test_a_module_needs_a_docstring() -> None:
     ["class ThemeView: ...", "def next_theme(): ...", "async def theme(): ...", "def f(*, theme): ..."],
 )
 def test_names_of_the_glossary_are_refused_as_parts_of_names(source: str) -> None:
-    assert found(source) == ["name theme"]
+    assert subjects_of(source) == ["name theme"]
 
 
 def test_a_module_name_is_checked_and_other_words_pass() -> None:
-    assert found("x = 1", file="arbor/theme_order.py") == ["name theme"]
-    assert found("def themed(atheme): ...\nclass THEMES: ...") == []
+    assert subjects_of("x = 1", file="arbor/theme_order.py") == ["name theme"]
+    assert subjects_of("def themed(atheme): ...\nclass THEMES: ...") == []
 
 
 def test_texts_are_refused_in_any_string_and_across_lines() -> None:
-    assert found('x = f"A piece of code, {1}"\ndef f():\n    """Keep a Piece of\n    code."""') == [
+    assert subjects_of('x = f"A piece of code, {1}"\ndef f():\n    """Keep a Piece of\n    code."""') == [
         "text piece of code",
         "text piece of code",
     ]
-    assert found('x = "masterpiece of code, piece of codex"') == []
+    assert subjects_of('x = "masterpiece of code, piece of codex"') == []
 
 
 def test_a_loop_variable_is_not_called_each() -> None:
-    assert found("for each in x: ...\ny = [each for each in x]\nz = {a: b for a, each in x}") == ["each"] * 3
-    assert found("for one in each: ...") == []
+    assert (
+        subjects_of("for each in x: ...\ny = [each for each in x]\nz = {a: b for a, each in x}")
+        == ["each"] * 3
+    )
+    assert subjects_of("for one in each: ...") == []
 
 
 def test_a_class_name_is_unique() -> None:

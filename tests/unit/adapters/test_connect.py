@@ -31,7 +31,7 @@ ALL = Credentials(
 )
 
 
-def connected(
+def connect_to(
     handle: str, credentials: Credentials, server: Recorder, breakers: Breakers | None = None
 ) -> Model:
     return connect_model(
@@ -43,11 +43,11 @@ def connected(
     )
 
 
-def asked(handle: str, credentials: Credentials = ALL) -> httpx.Request:
+def request_to(handle: str, credentials: Credentials = ALL) -> httpx.Request:
     """Return the request that the provider of this handle gets."""
     answer = success() | {"content": [{"type": "text", "text": "{}"}]}
     server = Recorder(httpx.Response(200, json=answer))
-    connected(handle, credentials, server).complete(request_with(), deadline_s=10)
+    connect_to(handle, credentials, server).complete(request_with(), deadline_s=10)
     return server.requests[0]
 
 
@@ -74,7 +74,7 @@ OWN = replace(ALL, openai_base_url="http://127.0.0.1:8080/v1/", openai_api_key="
 def test_each_provider_is_called_at_its_url_with_its_own_key(
     handle: str, credentials: Credentials, url: str, key: str | None
 ) -> None:
-    request = asked(handle, credentials)
+    request = request_to(handle, credentials)
 
     assert (str(request.url), request.headers.get("authorization")) == (url, key)
     assert json.loads(request.content)["model"] == handle.partition("/")[2]
@@ -82,7 +82,7 @@ def test_each_provider_is_called_at_its_url_with_its_own_key(
 
 @pytest.mark.parametrize("base_url", ["", "https://gateway.test", "https://gateway.test/v1/"])
 def test_anthropic_is_called_with_its_own_header(base_url: str) -> None:
-    request = asked("anthropic/claude-haiku-4-5", replace(ALL, anthropic_base_url=base_url))
+    request = request_to("anthropic/claude-haiku-4-5", replace(ALL, anthropic_base_url=base_url))
 
     host = "gateway.test" if base_url else "api.anthropic.com"
     assert str(request.url) == f"https://{host}/v1/messages"
@@ -91,7 +91,7 @@ def test_anthropic_is_called_with_its_own_header(base_url: str) -> None:
 
 
 def test_openai_and_compatible_servers_get_different_parameters() -> None:
-    newer, older = asked("openai/gpt-6-luna"), asked("openai/any", OWN)
+    newer, older = request_to("openai/gpt-6-luna"), request_to("openai/any", OWN)
 
     assert newer.headers["openai-organization"] == "org-1"
     assert newer.headers["openai-project"] == "proj-1"
@@ -146,10 +146,10 @@ def test_models_of_one_provider_share_its_breaker() -> None:
     server = Recorder(error(500))
     for name in ("a", "b", "c"):
         with pytest.raises(ModelUnavailable):
-            connected(f"openai/{name}", ALL, server, breakers).complete(request_with(None), deadline_s=10)
+            connect_to(f"openai/{name}", ALL, server, breakers).complete(request_with(None), deadline_s=10)
 
     with pytest.raises(ModelUnavailable, match="left alone"):
-        connected("openai/d", ALL, server, breakers).complete(request_with(None), deadline_s=10)
+        connect_to("openai/d", ALL, server, breakers).complete(request_with(None), deadline_s=10)
     assert breakers.states() == {"openai": BreakerState.OPEN}
     assert len(server.requests) == 3
 

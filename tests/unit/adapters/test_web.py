@@ -83,20 +83,22 @@ def server() -> Iterator[Server]:
     thread.join()
 
 
-def fetch(*allowed: str, page_bytes: int = 100_000, permits: Callable[[str], bool] | None = None) -> WebFetch:
+def web_fetch(
+    *allowed: str, page_bytes: int = 100_000, permits: Callable[[str], bool] | None = None
+) -> WebFetch:
     """Return a fetch that may read these domains, at the one address that counts as public."""
     client = WebFetch(
         allow=AllowList.of(allowed or ("*",)),
         page_bytes=page_bytes,
         permits=permits or (lambda ip: ip == PUBLIC),
     )
-    return opened(client)
+    return closed_afterwards(client)
 
 
 _opened: list[WebFetch | SearxngSearch] = []
 
 
-def opened[T: (WebFetch, SearxngSearch)](client: T) -> T:
+def closed_afterwards[T: (WebFetch, SearxngSearch)](client: T) -> T:
     """Have a client closed when the test is over."""
     _opened.append(client)
     return client
@@ -110,15 +112,15 @@ def closed() -> Iterator[None]:
         _opened.pop().close()
 
 
-def refused(url: str, message: str, by: WebFetch | None = None, *, deadline_s: float = 5) -> None:
+def assert_refused(url: str, message: str, by: WebFetch | None = None, *, deadline_s: float = 5) -> None:
     """Check that an address is not read, and why."""
     with pytest.raises(WebFailed, match=message):
-        (by or fetch()).fetch(url, deadline_s=deadline_s)
+        (by or web_fetch()).fetch(url, deadline_s=deadline_s)
 
 
 def test_a_page_is_read_as_title_and_text_without_cookies(server: Server) -> None:
     url = server.answers("/reef", HTML, Set_Cookie="seen=1; Path=/")
-    reader = fetch()
+    reader = web_fetch()
 
     page = reader.fetch(f"{url}?q=1#part", deadline_s=5)
     reader.fetch(url, deadline_s=5)
@@ -145,12 +147,12 @@ def test_a_page_is_read_as_title_and_text_without_cookies(server: Server) -> Non
 )
 def test_plain_types_are_read_as_they_are(server: Server, kind: str, body: bytes, text: str) -> None:
     url = server.answers("/x", body, Content_Type=kind)
-    assert fetch().fetch(url, deadline_s=5).text == text
+    assert web_fetch().fetch(url, deadline_s=5).text == text
 
 
 @pytest.mark.parametrize("kind", ["application/pdf", "image/png", "application/octet-stream", "text/css", ""])
 def test_other_types_are_not_read(server: Server, kind: str) -> None:
-    refused(server.answers("/x", b"x", Content_Type=kind), "which is not read as text")
+    assert_refused(server.answers("/x", b"x", Content_Type=kind), "which is not read as text")
 
 
 @pytest.mark.parametrize(
@@ -168,18 +170,18 @@ def test_other_types_are_not_read(server: Server, kind: str) -> None:
     ],
 )
 def test_an_invalid_page_address_is_refused(url: str, message: str) -> None:
-    refused(url, message)
+    assert_refused(url, message)
 
 
 def test_a_domain_not_allowed_is_refused_before_its_lookup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("it was looked up"))
-    refused("https://example.net/", "not among the domains", fetch("example.org"))
-    refused(
+    assert_refused("https://example.net/", "not among the domains", web_fetch("example.org"))
+    assert_refused(
         "https://example.org/",
         "not among the domains",
-        opened(WebFetch(allow=AllowList.of([]), page_bytes=1)),
+        closed_afterwards(WebFetch(allow=AllowList.of([]), page_bytes=1)),
     )
 
 
@@ -209,40 +211,42 @@ def test_a_domain_not_allowed_is_refused_before_its_lookup(
     ],
 )
 def test_private_addresses_are_refused_in_every_notation(host: str) -> None:
-    real = opened(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
-    refused(f"http://{host}:9/latest/meta-data", "may not be read|cannot be reached|no address", real)
+    real = closed_afterwards(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
+    assert_refused(f"http://{host}:9/latest/meta-data", "may not be read|cannot be reached|no address", real)
 
 
 def test_a_private_address_is_refused_before_any_byte_is_sent(server: Server) -> None:
-    real = opened(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
-    refused(server.answers("/secret", HTML), "which is not permitted", real)
+    real = closed_afterwards(WebFetch(allow=AllowList.of(["*"]), page_bytes=1_000))
+    assert_refused(server.answers("/secret", HTML), "which is not permitted", real)
     assert server.asked == []
 
 
 def test_redirects_are_followed_by_hand_and_each_is_checked(server: Server) -> None:
     server.answers("/end", HTML)
     url = server.answers("/start", status=302, Location="/end")
-    assert fetch().fetch(url, deadline_s=5).url == f"{server.url}/end"
+    assert web_fetch().fetch(url, deadline_s=5).url == f"{server.url}/end"
 
     inner = f"http://127.0.0.2:{server.server_port}/end"
-    refused(server.answers("/in", status=301, Location=inner), "127.0.0.2, which is not permitted")
-    refused(server.answers("/meta", status=307, Location="http://169.254.169.254/"), "which is not permitted")
-    refused(server.answers("/file", status=302, Location="file:///etc/passwd"), "only http and https")
-    refused(
+    assert_refused(server.answers("/in", status=301, Location=inner), "127.0.0.2, which is not permitted")
+    assert_refused(
+        server.answers("/meta", status=307, Location="http://169.254.169.254/"), "which is not permitted"
+    )
+    assert_refused(server.answers("/file", status=302, Location="file:///etc/passwd"), "only http and https")
+    assert_refused(
         server.answers("/away", status=302, Location="https://example.net/"),
         "example.net is not among the domains",
-        fetch(PUBLIC),
+        web_fetch(PUBLIC),
     )
 
 
 def test_at_most_five_redirects_are_followed(server: Server) -> None:
     for number in range(7):
         server.answers(f"/{number}", status=302, Location=f"/{number + 1}")
-    refused(f"{server.url}/0", "more than 5 redirects")
+    assert_refused(f"{server.url}/0", "more than 5 redirects")
     assert len(server.asked) == 6
 
 
-def names_lead(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str]]) -> None:
+def resolve_names_to(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str]]) -> None:
     """Let names lead to these addresses; an address leads to itself."""
     real = socket.getaddrinfo
 
@@ -259,27 +263,27 @@ def test_dns_rebinding_to_a_private_address_is_refused(
 ) -> None:
     """DNS rebinding: what is checked is the very address that is connected to."""
     led = iter([[PUBLIC], ["127.0.0.2"], ["127.0.0.2"]])
-    names_lead(monkeypatch, lambda: next(led))
+    resolve_names_to(monkeypatch, lambda: next(led))
     port = server.server_port
     server.answers("/", status=302, Location=f"http://rebind.example:{port}/secret", Connection="close")
     server.answers("/secret", HTML)
 
-    refused(f"http://rebind.example:{port}/", "127.0.0.2, which is not permitted")
+    assert_refused(f"http://rebind.example:{port}/", "127.0.0.2, which is not permitted")
     assert [path for path, _ in server.asked] == ["/"]
 
 
 def test_a_name_with_mixed_addresses_is_read_at_the_public_one(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names_lead(monkeypatch, lambda: ["10.0.0.1", PUBLIC])
+    resolve_names_to(monkeypatch, lambda: ["10.0.0.1", PUBLIC])
     server.answers("/", HTML)
-    page = fetch().fetch(f"http://two.example:{server.server_port}/", deadline_s=5)
+    page = web_fetch().fetch(f"http://two.example:{server.server_port}/", deadline_s=5)
     assert "eleven fathoms" in page.text
 
 
 def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
-    small = fetch(page_bytes=100)
-    refused(server.answers("/announced", b"x" * 101), "is larger than 100 bytes", small)
+    small = web_fetch(page_bytes=100)
+    assert_refused(server.answers("/announced", b"x" * 101), "is larger than 100 bytes", small)
 
     def endless(handler: _Handler) -> None:
         handler.send_response(200)
@@ -291,11 +295,11 @@ def test_a_page_over_the_size_limit_is_refused(server: Server) -> None:
             handler.wfile.write(b"x" * 10)
 
     server.routes["/endless"] = endless
-    refused(f"{server.url}/endless", "is larger than 100 bytes", small)
+    assert_refused(f"{server.url}/endless", "is larger than 100 bytes", small)
 
 
 def test_a_compressed_page_is_refused(server: Server) -> None:
-    refused(server.answers("/bomb", b"x", Content_Encoding="gzip"), "compressed")
+    assert_refused(server.answers("/bomb", b"x", Content_Encoding="gzip"), "compressed")
 
 
 @pytest.mark.bar
@@ -315,7 +319,9 @@ def test_a_slow_server_meets_the_deadline(server: Server) -> None:
     server.routes["/slow"] = drip
     started = time.monotonic()
     try:
-        refused(f"{server.url}/slow?token=secret", r"/slow did not answer within 0\.3 s", deadline_s=0.3)
+        assert_refused(
+            f"{server.url}/slow?token=secret", r"/slow did not answer within 0\.3 s", deadline_s=0.3
+        )
     finally:
         over.set()
     assert time.monotonic() - started < 2
@@ -325,7 +331,7 @@ def test_a_slow_server_meets_the_deadline(server: Server) -> None:
 def test_another_status_is_reported(server: Server, status: int) -> None:
     server.answers("/x", status=status)
     with pytest.raises(WebFailed) as failure:
-        fetch().fetch(f"{server.url}/x?key=secret", deadline_s=5)
+        web_fetch().fetch(f"{server.url}/x?key=secret", deadline_s=5)
     assert f"answered {status}" in str(failure.value)
     assert "secret" not in str(failure.value)
 
@@ -344,7 +350,7 @@ class TestSearch:
         ]
         server.answers("/search", json.dumps({"results": results}).encode(), Content_Type="application/json")
 
-        search_results = opened(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
+        search_results = closed_afterwards(SearxngSearch(server.url)).search("reef & depth", 2, deadline_s=5)
 
         assert search_results == [
             SearchResult(url="https://a.example", title="A\ufffd", snippet="about a"),
@@ -356,7 +362,7 @@ class TestSearch:
     def test_the_address_may_be_written_with_or_without_its_path(self, server: Server, path: str) -> None:
         for place in ("/search", "/searx/search"):
             server.answers(place, b'{"results": []}')
-        assert opened(SearxngSearch(server.url + path)).search("q", 3, deadline_s=5) == []
+        assert closed_afterwards(SearxngSearch(server.url + path)).search("q", 3, deadline_s=5) == []
 
     @pytest.mark.parametrize(
         ("body", "status", "message"),
@@ -374,11 +380,11 @@ class TestSearch:
     ) -> None:
         server.answers("/search", body, status=status)
         with pytest.raises(WebFailed, match=message):
-            opened(SearxngSearch(server.url)).search("secret question", 3, deadline_s=5)
+            closed_afterwards(SearxngSearch(server.url)).search("secret question", 3, deadline_s=5)
 
     def test_a_server_that_is_away_is_a_failure(self) -> None:
         with pytest.raises(WebFailed, match=r"the search at 127\.0\.0\.1 cannot be reached"):
-            opened(SearxngSearch("http://127.0.0.1:9")).search("q", 3, deadline_s=5)
+            closed_afterwards(SearxngSearch("http://127.0.0.1:9")).search("q", 3, deadline_s=5)
 
     @pytest.mark.parametrize("url", ["localhost:8888", "ftp://x", "/search", "http://"])
     def test_an_invalid_search_address_is_refused(self, url: str) -> None:

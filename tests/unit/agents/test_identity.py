@@ -36,7 +36,7 @@ def sealed_for(private: PrivateKey) -> SealedKey:
     return seal_private_key(private, master_key=MASTER, agent_public_id=AGENT, tenant_id=TENANT)
 
 
-def opened(sealed: SealedKey, **other: object) -> PrivateKey:
+def open_sealed(sealed: SealedKey, **other: object) -> PrivateKey:
     bound = {"master_key": MASTER, "agent_public_id": AGENT, "tenant_id": TENANT} | other
     return open_private_key(sealed, **bound)  # type: ignore[arg-type]
 
@@ -99,7 +99,7 @@ def test_changing_any_bit_of_any_part_breaks_the_seal() -> None:
                 changed[position] ^= 1 << bit
                 tampered = SealedKey(v=sealed.v, **(parts | {part: bytes(changed)}))
                 with pytest.raises(SealBroken):
-                    opened(tampered)
+                    open_sealed(tampered)
 
 
 @settings(max_examples=300)
@@ -114,7 +114,7 @@ def test_changing_any_character_of_the_stored_record_breaks_the_seal(data: st.Da
     )
     changed = record | {part: text[:position] + other + text[position + 1 :]}
     with pytest.raises(SealBroken):
-        opened(SealedKey.from_json(changed))
+        open_sealed(SealedKey.from_json(changed))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_changing_any_character_of_the_stored_record_breaks_the_seal(data: st.Da
 def test_a_sealed_key_opens_for_no_other_master_key_agent_or_tenant(other: dict[str, object]) -> None:
     sealed = sealed_for(generate_key_pair().private)
     with pytest.raises(SealBroken, match="does not open"):
-        opened(sealed, **other)
+        open_sealed(sealed, **other)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_sealed_key_opens_for_no_other_master_key_agent_or_tenant(other: dict[
 def test_a_damaged_record_is_a_broken_seal_and_nothing_else(change: dict[str, object]) -> None:
     record = sealed_for(generate_key_pair().private).to_json()
     with pytest.raises(SealBroken):
-        opened(SealedKey.from_json(record | change))
+        open_sealed(SealedKey.from_json(record | change))
 
 
 def test_a_record_that_lacks_a_part_is_a_broken_seal() -> None:

@@ -19,7 +19,7 @@ from bench.tuning import JudgedQuestion, tune, variants
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def asked(*, words: float, lent: float) -> JudgedQuestion:
+def judged_question(*, words: float, lent: float) -> JudgedQuestion:
     """Return a question whose answer, the second candidate, has these words and is lent this share of the third's fit."""
     fits = [0.5, words, 0.6]
     candidates = Candidates.of(
@@ -67,7 +67,9 @@ def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
 def test_a_row_compares_recall_with_and_without_the_change() -> None:
     # Without what it is lent, the answer to the first question is third of three.
     rows = tune(
-        [asked(words=0.4, lent=1.0), asked(words=0.9, lent=0.0)], depths=(1, 2), weights=DEFAULT_WEIGHTS
+        [judged_question(words=0.4, lent=1.0), judged_question(words=0.9, lent=0.0)],
+        depths=(1, 2),
+        weights=DEFAULT_WEIGHTS,
     )
     by_name = {row["weight"]: row for row in rows}
     assert by_name["as they are"]["recall_at_2"] == 1.0

@@ -102,7 +102,7 @@ def test_declared_bounds_are_those_of_the_services() -> None:
 # --- Every option is called by a test ----------------------------------------------------------------
 
 
-def _given() -> dict[tuple[str, ...], set[str]]:
+def _texts_by_command() -> dict[tuple[str, ...], set[str]]:
     """Return the texts in the test functions that call each command, its options among them."""
     given: dict[tuple[str, ...], set[str]] = {}
     for path in sorted((ROOT / "tests").rglob("*.py")):
@@ -111,7 +111,7 @@ def _given() -> dict[tuple[str, ...], set[str]]:
             if isinstance(function, ast.FunctionDef):
                 texts = set(_texts(function))
                 for node in ast.walk(function):
-                    if called := _called(node, path):
+                    if called := _command_path(node, path):
                         given.setdefault(called, set()).update(texts)
     return given
 
@@ -123,7 +123,7 @@ def _texts(node: ast.AST) -> Iterator[str]:
             yield part.value.partition("=")[0]
 
 
-def _called(node: ast.AST, path: Path) -> tuple[str, ...]:
+def _command_path(node: ast.AST, path: Path) -> tuple[str, ...]:
     """Return the path of the command that a call, a tuple or a list begins with; `remembering` is `arbor`, prepared."""
     match node:
         case ast.Call(func=ast.Name(id="added")):
@@ -143,7 +143,7 @@ def _called(node: ast.AST, path: Path) -> tuple[str, ...]:
 
 
 def test_every_option_is_called_by_a_test() -> None:
-    given = _given()
+    given = _texts_by_command()
     uncalled = [
         f"{' '.join(path)} {names[0]}"
         for path, command in commands().items()

@@ -11,7 +11,7 @@ from rich.console import Console
 from config.cli.up import PanelSummary, panel
 
 
-def shown(**changes: Any) -> str:
+def panel_text(**changes: Any) -> str:
     values: dict[str, Any] = {
         "web_url": "http://127.0.0.1:8001/",
         "flower_url": "http://127.0.0.1:5555/",
@@ -29,7 +29,7 @@ def shown(**changes: Any) -> str:
 
 
 def test_the_panel_shows_addresses_and_start_time() -> None:
-    text = shown()
+    text = panel_text()
     assert "http://127.0.0.1:8001/" in text
     assert "http://127.0.0.1:5555/" in text
     assert "ready in 3.2 s" in text
@@ -37,17 +37,17 @@ def test_the_panel_shows_addresses_and_start_time() -> None:
 
 
 def test_a_new_password_is_announced_as_shown_once() -> None:
-    text = shown(password="k7wd-3nqp-x8vm-f2hs")
+    text = panel_text(password="k7wd-3nqp-x8vm-f2hs")
     assert "k7wd-3nqp-x8vm-f2hs" in text
     assert "shown only now" in text
 
 
 def test_a_known_password_is_replaced_by_the_path_of_its_file() -> None:
-    assert "kept in /data/secrets/operator_password" in shown()
+    assert "kept in /data/secrets/operator_password" in panel_text()
 
 
 def test_the_panel_warns_that_no_language_model_is_configured() -> None:
-    text = shown(model="reflex/policy")
+    text = panel_text(model="reflex/policy")
     assert "no language model" in text
     assert "ANTHROPIC_API_KEY" in text
-    assert "no language model" not in shown()
+    assert "no language model" not in panel_text()

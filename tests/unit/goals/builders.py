@@ -17,7 +17,7 @@ from arbor.ids import uuid7
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LONG_AGO = datetime(2026, 4, 1, 12, tzinfo=UTC)
 AGENT = uuid7()
-BEAT = uuid7()
+HEARTBEAT = uuid7()
 
 
 def goal_row(title: str = "Map", **of: Any) -> GoalRow:
@@ -66,7 +66,7 @@ def backlog_of(
     plans: Iterable[tuple[PlanRow, list[StepRow]]] = (),
     held: Iterable[IntentRow] = (),
     ended: Mapping[UUID, list[ChildGoal]] | None = None,
-    heartbeat_id: UUID | None = BEAT,
+    heartbeat_id: UUID | None = HEARTBEAT,
 ) -> Backlog:
     """Return a backlog with these rows, changed by a heartbeat unless said otherwise."""
     planned = list(plans)
@@ -87,7 +87,7 @@ def draft_of(*texts: str, needing: str = "", **of: Any) -> PlanDraft:
     )
 
 
-def committed(steps: Iterable[StepRow]) -> list[StepRow]:
+def with_committed_status(steps: Iterable[StepRow]) -> list[StepRow]:
     """Return the steps, committed."""
     rows = list(steps)
     for step in rows:

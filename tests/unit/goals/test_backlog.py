@@ -19,7 +19,7 @@ from arbor.goals.values import (
     GoalState,
     NewGoalRequest,
 )
-from tests.unit.goals.builders import BEAT, LONG_AGO, NOW, backlog_of, goal_row
+from tests.unit.goals.builders import HEARTBEAT, LONG_AGO, NOW, backlog_of, goal_row
 
 A, Q, B, C, X = (
     GoalState.ACTIVE,
@@ -49,7 +49,7 @@ def test_a_goal_starts_where_its_source_says_or_lower(
 ) -> None:
     backlog = backlog_of(*some_goals(active), *some_goals(queued, Q))
     goal = backlog.add(NewGoalRequest(title=" Chart the coast ", source=source))
-    assert (goal.title, goal.state, goal.heartbeat_id) == ("Chart the coast", expected, BEAT)
+    assert (goal.title, goal.state, goal.heartbeat_id) == ("Chart the coast", expected, HEARTBEAT)
 
 
 @pytest.mark.parametrize("state", [A, Q, B])
@@ -88,7 +88,7 @@ def test_a_refused_goal_does_not_change_the_backlog(
 
 
 def test_one_heartbeat_adds_three_goals_at_most_and_a_person_more() -> None:
-    goals = [goal_row(f"Goal {number}", heartbeat_id=BEAT) for number in range(MAX_NEW_PER_BEAT)]
+    goals = [goal_row(f"Goal {number}", heartbeat_id=HEARTBEAT) for number in range(MAX_NEW_PER_BEAT)]
     with pytest.raises(LimitReached, match="at most 3 new goals"):
         backlog_of(*goals).add(NewGoalRequest(title="One more"))
     backlog_of(*goals, heartbeat_id=uuid4()).add(NewGoalRequest(title="One more"))
@@ -192,7 +192,7 @@ def test_a_goal_closed_by_rule_has_no_satisfaction() -> None:
 @pytest.mark.parametrize(("by_person", "notified"), [(False, []), (True, ["action_result"])])
 def test_the_agent_is_notified_of_what_a_person_closes(by_person: bool, notified: list[str]) -> None:
     goal = goal_row()
-    backlog = backlog_of(goal, heartbeat_id=None if by_person else BEAT)
+    backlog = backlog_of(goal, heartbeat_id=None if by_person else HEARTBEAT)
     backlog.move(goal.id, X, reason="It is dry.")
     percepts = backlog.changes().percepts
     assert [percept.kind for percept in percepts] == notified

@@ -16,14 +16,14 @@ from arbor.goals.rows import IntentRow
 from arbor.goals.values import STEP_FAILED, GoalState
 from arbor.ids import uuid7
 from tests.unit.goals.builders import (
-    BEAT,
+    HEARTBEAT,
     NOW,
     backlog_of,
-    committed,
     draft_of,
     goal_row,
     intent_row,
     plan_rows,
+    with_committed_status,
 )
 
 P, L, C, F, X = (
@@ -107,9 +107,11 @@ def test_a_draft_waits_to_be_started_and_a_plan_for_its_goal() -> None:
 def test_an_abandoned_plan_abandons_its_steps(by_person: bool) -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
-    intent = intent_row(goal, step_id=committed(steps[:1])[0].id, status=L, locked_by=BEAT, locked_at=NOW)
+    intent = intent_row(
+        goal, step_id=with_committed_status(steps[:1])[0].id, status=L, locked_by=HEARTBEAT, locked_at=NOW
+    )
     backlog = backlog_of(
-        goal, intents=[intent], plans=[(plan, steps)], heartbeat_id=None if by_person else BEAT
+        goal, intents=[intent], plans=[(plan, steps)], heartbeat_id=None if by_person else HEARTBEAT
     )
     with pytest.raises(Invalid, match="needs a reason"):
         backlog.abandon(plan.id, " ")
@@ -127,7 +129,7 @@ def test_a_closed_goal_closes_its_plans_and_intents() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a")
     draft, draft_steps = plan_rows(goal, "b", status=PlanStatus.DRAFT)
-    of_plan = intent_row(goal, step_id=committed(steps)[0].id)
+    of_plan = intent_row(goal, step_id=with_committed_status(steps)[0].id)
     alone = intent_row(goal)
     backlog = backlog_of(
         goal, intents=[of_plan, alone], plans=[(plan, steps), (draft, draft_steps)], heartbeat_id=None
@@ -175,7 +177,13 @@ def test_an_attempt_updates_status_and_lock_of_its_intent(
 ) -> None:
     goal = goal_row()
     intent = intent_row(
-        goal, status=L, attempts=attempts, ticks_used=ticks, tick_limit=limit, locked_by=BEAT, locked_at=NOW
+        goal,
+        status=L,
+        attempts=attempts,
+        ticks_used=ticks,
+        tick_limit=limit,
+        locked_by=HEARTBEAT,
+        locked_at=NOW,
     )
     backlog = backlog_of(goal, intents=[intent])
     assert backlog.attempt(str(intent.id), **of) is intent  # type: ignore[arg-type]
@@ -198,7 +206,8 @@ def test_a_permanently_failed_step_abandons_its_plan() -> None:
     goal = goal_row()
     plan, steps = plan_rows(goal, "a", "b")
     first, second = (
-        intent_row(goal, step_id=step.id, description=step.description) for step in committed(steps)
+        intent_row(goal, step_id=step.id, description=step.description)
+        for step in with_committed_status(steps)
     )
     backlog = backlog_of(goal, intents=[first, second], plans=[(plan, steps)])
     backlog.attempt(first.id, error="no boat", final=True)
@@ -212,7 +221,7 @@ def test_a_permanently_failed_step_abandons_its_plan() -> None:
     assert percept.detail == {"goal": str(goal.id), "intent": str(first.id)}
 
 
-OTHER_BEAT = uuid7()
+OTHER_HEARTBEAT = uuid7()
 OLD = NOW - STALE_LOCK
 YOUNG = OLD + timedelta(seconds=1)
 
@@ -221,10 +230,10 @@ YOUNG = OLD + timedelta(seconds=1)
     ("status", "locked_by", "locked_at", "is_alive", "locks"),
     [
         (P, None, None, False, True),
-        (L, OTHER_BEAT, OLD, False, True),
-        (L, OTHER_BEAT, YOUNG, False, False),
-        (L, OTHER_BEAT, OLD, True, False),
-        (L, BEAT, OLD, False, False),
+        (L, OTHER_HEARTBEAT, OLD, False, True),
+        (L, OTHER_HEARTBEAT, YOUNG, False, False),
+        (L, OTHER_HEARTBEAT, OLD, True, False),
+        (L, HEARTBEAT, OLD, False, False),
         (C, None, None, False, False),
         (X, None, None, False, False),
     ],
@@ -239,7 +248,12 @@ def test_a_heartbeat_locks_pending_intents_and_expired_locks(
     backlog.lock_intents([intent.id, intent.id, uuid4()], again=[intent.id] if again else ())
     if locks:
         ticks = 2 if again else 3
-        assert (intent.status, intent.locked_by, intent.locked_at, intent.ticks_used) == (L, BEAT, NOW, ticks)
+        assert (intent.status, intent.locked_by, intent.locked_at, intent.ticks_used) == (
+            L,
+            HEARTBEAT,
+            NOW,
+            ticks,
+        )
         assert backlog.changes().changed_intents == (intent,)
     else:
         assert (intent.status, intent.locked_by, intent.ticks_used) == (status, locked_by, 2)
@@ -261,7 +275,7 @@ def test_a_deferred_intent_is_pending_without_an_attempt(
     status: IntentStatus, counted: bool, expected: int
 ) -> None:
     goal = goal_row()
-    intent = intent_row(goal, status=status, locked_by=BEAT if status is L else None, ticks_used=2)
+    intent = intent_row(goal, status=status, locked_by=HEARTBEAT if status is L else None, ticks_used=2)
     backlog_of(goal, intents=[intent]).put_off(intent.id, counted=counted)
     assert (intent.status, intent.ticks_used, intent.attempts, intent.locked_by) == (P, expected, 0, None)
 

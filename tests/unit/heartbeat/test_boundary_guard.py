@@ -194,7 +194,7 @@ def test_refused_actions_do_not_count_as_attempts() -> None:
     assert learned_after({"recall": [3, 2], "rest": [1, 1]}, results) == {"recall": [5, 3], "rest": [1, 1]}
 
 
-SEEN = situation(
+SITUATION = situation(
     mood=MoodView(valence=0.3, arousal=0.7),
     drives=[DriveView(name=Drive.CURIOSITY, level=0.9, urgent=True), DriveView(name=Drive.REST, level=0.5)],
     capabilities=[CapabilityView(action="recall", attempts=4, successes=4)],
@@ -231,7 +231,7 @@ SEEN = situation(
     ],
 )
 def test_each_side_of_the_self_has_its_section(section: str, line: str) -> None:
-    texts = {section.name: section.text for section in render(SEEN, "4f9c2b7a81d06e35")}
+    texts = {section.name: section.text for section in render(SITUATION, "4f9c2b7a81d06e35")}
     assert line in texts[section]
 
 

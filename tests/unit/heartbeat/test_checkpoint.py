@@ -131,10 +131,10 @@ FULL: dict[str, Any] = {
     "heard": True,
 }
 #: Set anew for each leg, written with it, or stored in a column of its own.
-APART = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
+STORED_ELSEWHERE = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
 
 
-def stored_and_read(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint[Beat]:
+def round_trip(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint[Beat]:
     checkpoint = Checkpoint(cursor="think", state=heartbeat, visits={"think": 1}, waiting=True, steps=7)
     return read_checkpoint(
         checkpoint_json(checkpoint), situation=heartbeat.situation, moment_of=lambda _: moment or moment_of()
@@ -143,7 +143,7 @@ def stored_and_read(heartbeat: Beat, moment: Moment | None = None) -> Checkpoint
 
 def test_every_field_of_a_heartbeat_is_stored_or_set_anew() -> None:
     identity = {"tenant_id", "agent_id", "heartbeat_id"}
-    assert {field.name for field in fields(Beat)} == set(FULL) | APART | identity
+    assert {field.name for field in fields(Beat)} == set(FULL) | STORED_ELSEWHERE | identity
     defaults = heartbeat_of()
     unset = [name for name, value in FULL.items() if value == getattr(defaults, name)]
     assert unset == []
@@ -151,10 +151,10 @@ def test_every_field_of_a_heartbeat_is_stored_or_set_anew() -> None:
 
 def test_a_heartbeat_survives_the_round_trip() -> None:
     heartbeat = heartbeat_of(view=full_situation(), **FULL)
-    read = stored_and_read(heartbeat)
+    read = round_trip(heartbeat)
     assert (read.cursor, read.visits, read.waiting, read.steps) == ("think", {"think": 1}, True, 7)
     assert read.state == heartbeat
-    assert stored_and_read(read.state).state == heartbeat
+    assert round_trip(read.state).state == heartbeat
 
 
 def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
@@ -166,8 +166,8 @@ def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
         character="You are Mira.",
     ).bringing(goal_links=[("goal", LinkKind.ORIGIN)])
     written = orjson.loads(checkpoint_json(Checkpoint(cursor="think", state=heartbeat)))
-    assert not APART & set(written["beat"])
-    read = stored_and_read(heartbeat).state
+    assert not STORED_ELSEWHERE & set(written["beat"])
+    read = round_trip(heartbeat).state
     assert (read.opening, read.focus, read.prompt, read.character) == (None, None, None, "")
     # The effects of a leg are written with it, and must not be brought about again.
     assert read.effects == heartbeat_of().effects

@@ -26,7 +26,7 @@ RECALL = {"query": "ferries"}
 REFLECT = {"insight": "they are late"}
 
 
-def judge(
+def decisions_on(
     *actions: tuple[str, dict[str, Any]], allowed: tuple[str, ...] = ALL, energy: float = 10, most: int = 10
 ) -> tuple[Decision, ...]:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
@@ -147,7 +147,7 @@ def test_an_action_is_judged_by_the_first_rule_it_breaks(
     verdict: DecisionVerdict,
     reason: str,
 ) -> None:
-    (decision,) = judge((action, params), allowed=allowed, energy=energy)
+    (decision,) = decisions_on((action, params), allowed=allowed, energy=energy)
 
     assert decision.verdict is verdict
     assert reason in decision.reason
@@ -155,7 +155,7 @@ def test_an_action_is_judged_by_the_first_rule_it_breaks(
 
 
 def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
-    decisions = judge(
+    decisions = decisions_on(
         ("reflect", REFLECT),
         ("fly", {}),
         ("reflect", {}),
@@ -178,7 +178,7 @@ def test_energy_is_set_aside_in_order_and_a_refusal_costs_nothing() -> None:
 
 
 def test_the_number_of_actions_is_limited() -> None:
-    decisions = judge(*[("rest", {})] * 12)
+    decisions = decisions_on(*[("rest", {})] * 12)
 
     assert [decision.runs for decision in decisions] == [True] * 10 + [False] * 2
     assert decisions[10].verdict is DecisionVerdict.TOO_MANY
@@ -186,7 +186,7 @@ def test_the_number_of_actions_is_limited() -> None:
 
 
 def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
-    recall, remember, connect = judge(
+    recall, remember, connect = decisions_on(
         ("recall", {"query": " ferries ", "limit": None}),
         ("remember", {"content": "x", "type": "Episodic", "mood": "glad", "importance": "0.7"}),
         ("connect", {"from_id": "a", "to_id": "b", "relation": "DERIVED_FROM"}),
@@ -208,7 +208,7 @@ def test_a_decision_preserves_the_reasons_of_the_model() -> None:
 
 
 def test_a_refused_action_ends_as_blocked_and_says_why() -> None:
-    (decision,) = judge(("fly", {}))
+    (decision,) = decisions_on(("fly", {}))
 
     result = refused(decision)
 
@@ -234,7 +234,7 @@ def test_a_refused_action_ends_as_blocked_and_says_why() -> None:
 def test_no_proposed_actions_spend_more_than_the_energy(
     actions: list[tuple[str, dict[str, Any]]], energy: float
 ) -> None:
-    decisions = judge(*actions, energy=energy)
+    decisions = decisions_on(*actions, energy=energy)
 
     assert len(decisions) == len(actions)
     assert sum(decision.cost for decision in decisions) <= energy
@@ -242,7 +242,7 @@ def test_no_proposed_actions_spend_more_than_the_energy(
 
 
 def test_texts_to_search_and_to_store_are_known_in_advance() -> None:
-    decisions = judge(
+    decisions = decisions_on(
         ("recall", RECALL),
         ("remember", {"content": "kept"}),
         ("reflect", REFLECT),

@@ -15,7 +15,7 @@ REST = json.dumps({"thinking": "hm", "actions": [{"action": "rest"}], "memory_no
 GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', heartbeat_text())))
 
 
-def walk(script: Script) -> DryRun:
+def run_script(script: Script) -> DryRun:
     return dry_run(GRAPH, script)
 
 
@@ -24,7 +24,7 @@ def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
 
 
 def test_every_step_succeeds_by_default() -> None:
-    rehearsal = walk(Script())
+    rehearsal = run_script(Script())
 
     assert (rehearsal.exit, rehearsal.outcome, rehearsal.fault) == ("done", NodeOutcome.SUCCESS, "")
     assert nodes(rehearsal, "observe", "llm_reflect", "act", "record") == [
@@ -37,7 +37,7 @@ def test_every_step_succeeds_by_default() -> None:
 
 
 def test_the_mode_leads_to_its_call() -> None:
-    rehearsal = walk(Script(context={"mode": "plan_execution"}))
+    rehearsal = run_script(Script(context={"mode": "plan_execution"}))
 
     assert nodes(rehearsal, "llm_plan", "llm_reflect") == ["llm_plan"]
 
@@ -65,7 +65,7 @@ def test_the_mode_leads_to_its_call() -> None:
     ],
 )
 def test_the_run_follows_the_script(script: Script, exit_node: str, calls: int) -> None:
-    rehearsal = walk(script)
+    rehearsal = run_script(script)
 
     assert rehearsal.exit == exit_node
     assert len(nodes(rehearsal, "llm_reflect")) == calls
@@ -74,7 +74,7 @@ def test_the_run_follows_the_script(script: Script, exit_node: str, calls: int) 
 def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
     reply = json.dumps({"thinking": "hm", "actions": ["rest"], "dreams": 1})
 
-    (process,) = [step for step in walk(Script(replies=[reply])).passed if step.node == "process"]
+    (process,) = [step for step in run_script(Script(replies=[reply])).passed if step.node == "process"]
 
     assert process.notes[0] == "wants rest"
     assert any("dropped dreams: unknown key" in line for line in process.notes)

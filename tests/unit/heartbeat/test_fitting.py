@@ -19,7 +19,7 @@ from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, inte
 LONG = "word " * 220
 
 
-def fitted(view: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
+def fit_situation(view: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
     """Fit a situation into these shares, the seed's where none is given."""
     given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
     fit_result, rendered = fit(view, given, lambda situation: render(situation, NONCE))
@@ -150,7 +150,7 @@ def test_the_least_important_entries_are_cut_first_and_counted(
     shown: list[str],
     omitted: list[str],
 ) -> None:
-    _, dropped, texts = fitted(situation(**changes), **allowed)
+    _, dropped, texts = fit_situation(situation(**changes), **allowed)
 
     assert dropped == cut
     whole = "\n".join(texts.values())
@@ -166,7 +166,7 @@ def test_a_side_over_its_share_is_cut_to_fit() -> None:
         relevant=[memory(f"b{n}", content=LONG) for n in range(10)],
     )
 
-    _, _, texts = fitted(view)
+    _, _, texts = fit_situation(view)
 
     assert 1_000 < side_tokens(texts, Side.MEMORY) <= SHARES[Side.MEMORY] + 20
 
@@ -176,7 +176,7 @@ def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:
         percepts=[percept("wind " * 800, id="p1", kind="environment"), percept("rain", id="p2", kind="error")]
     )
 
-    shown, cut, texts = fitted(view, world_state=300)
+    shown, cut, texts = fit_situation(view, world_state=300)
 
     assert not cut
     assert [percept.id for percept in shown.percepts] == ["p1", "p2"]
@@ -189,7 +189,7 @@ def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:
 def test_messages_and_urgent_percepts_are_never_left_out(changes: dict[str, Any]) -> None:
     view = situation(percepts=[percept("please " * 1_100, **changes)], goals=[goal(str(n)) for n in range(3)])
 
-    shown, _, texts = fitted(view, world_state=10)
+    shown, _, texts = fit_situation(view, world_state=10)
 
     assert ("please " * 280).strip() in texts["percepts"]
     assert "characters in all)" in texts["percepts"]
@@ -244,7 +244,7 @@ def test_the_oldest_outcomes_of_the_last_heartbeat_are_cut_first() -> None:
         number=1, mode="reflection", narrative="I rested.", outcomes=[f"{n}: {LONG}" for n in range(5)]
     )
 
-    _, cut, texts = fitted(situation(last_beat=heartbeat))
+    _, cut, texts = fit_situation(situation(last_beat=heartbeat))
 
     assert 0 < cut["last_beat"] < 5
     assert "4: word" in texts["last_beat"]

@@ -151,7 +151,7 @@ def test_a_heartbeat_is_due_within_four_shifted_intervals(idle: int, shift: floa
     assert NOON + HOUR * 0.95 <= due.due_at <= NOON + HOUR * SLOWEST * 1.05
 
 
-def stirrings(**changes: Any) -> WakeReasons:
+def wake_reasons(**changes: Any) -> WakeReasons:
     values: dict[str, Any] = {
         "asked_for": False,
         "percepts": 0,
@@ -178,12 +178,12 @@ def stirrings(**changes: Any) -> WakeReasons:
     ],
 )
 def test_pending_work_makes_a_heartbeat_more_than_idle(changes: dict[str, Any]) -> None:
-    assert idle_reason(stirrings(**changes), reflect_every=4) == ""
+    assert idle_reason(wake_reasons(**changes), reflect_every=4) == ""
 
 
 @pytest.mark.parametrize(("since", "ago"), [(1, "at the last beat"), (2, "2 beats ago"), (3, "3 beats ago")])
 def test_an_idle_heartbeat_states_its_reason(since: int, ago: str) -> None:
-    reason = idle_reason(stirrings(since_reflection=since), reflect_every=4)
+    reason = idle_reason(wake_reasons(since_reflection=since), reflect_every=4)
     assert reason == f"idle: nothing waits, and it reflected {ago}"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
-from tests.unit.heartbeat.reply_checks import drops, is_read_as_far_as_it_fits, parse
+from tests.unit.heartbeat.reply_checks import assert_parsed, dropped_items, parse
 
 WHOLE: dict[str, Any] = {
     "thinking": "hm",
@@ -147,7 +147,7 @@ def test_errors_in_an_action_are_listed(item: Any, path: str, reason: str) -> No
     parsed = parse({"actions": [item, {"action": "rest"}]})
 
     assert parsed.reply.actions[-1].action == "rest"
-    assert (path, reason) in [(item[0], item[1][: len(reason)]) for item in drops(parsed)]
+    assert (path, reason) in [(item[0], item[1][: len(reason)]) for item in dropped_items(parsed)]
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_progress_is_a_share_of_one_or_nothing(
     if reason is None:
         assert parsed.dropped == ()
     else:
-        assert drops(parsed)[0][0] == "goal_updates[0].progress"
-        assert drops(parsed)[0][1].startswith(reason)
+        assert dropped_items(parsed)[0][0] == "goal_updates[0].progress"
+        assert dropped_items(parsed)[0][1].startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_progress_is_a_share_of_one_or_nothing(
 def test_a_memory_note_is_parsed_leniently(
     key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
 ) -> None:
-    is_read_as_far_as_it_fits(key, item, expected, dropped)
+    assert_parsed(key, item, expected, dropped)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_a_list_of_lines_is_read_line_by_line(value: Any, expected: list[str], d
     parsed = parse({"concerns": value})
 
     assert parsed.reply.concerns == expected
-    assert [path for path, _ in drops(parsed)] == dropped
+    assert [path for path, _ in dropped_items(parsed)] == dropped
 
 
 @pytest.mark.parametrize(
@@ -259,14 +259,14 @@ def test_each_list_is_truncated_to_its_limit(key: str, item: Any, most: int) -> 
     parsed = parse({key: [item] * (most + 2)})
 
     assert len(getattr(parsed.reply, key)) == most
-    assert drops(parsed) == [(f"{key}[{most}]", f"at most {most} are taken; 2 are left over")]
+    assert dropped_items(parsed) == [(f"{key}[{most}]", f"at most {most} are taken; 2 are left over")]
 
 
 def test_resolved_items_are_read_line_by_line() -> None:
     parsed = parse({"resolved": ["wind", {"text": "rain"}, None, " "]})
 
     assert parsed.reply.resolved == ["wind", "rain"]
-    assert [path for path, _ in drops(parsed)] == ["resolved[2]", "resolved[3]"]
+    assert [path for path, _ in dropped_items(parsed)] == ["resolved[2]", "resolved[3]"]
 
 
 def test_more_than_three_goals_or_intentions_are_dropped_and_counted() -> None:
@@ -277,7 +277,7 @@ def test_more_than_three_goals_or_intentions_are_dropped_and_counted() -> None:
 
     assert [new.title for new in parsed.reply.new_goals] == ["a", "b", "c"]
     assert len(parsed.reply.decompositions[0].intentions) == 3
-    assert drops(parsed) == [
+    assert dropped_items(parsed) == [
         ("new_goals[3]", "at most 3 are taken; 2 are left over"),
         ("decompositions[0].intentions[3]", "at most 3 are taken; 2 are left over"),
     ]

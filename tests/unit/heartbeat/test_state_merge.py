@@ -80,24 +80,48 @@ def test_a_grant_between_legs_counts_exactly_once(left: list[float], gifts: list
 
 # --- A conversation: mood and stale heartbeats --------------------------------------------------------------
 
-FOUND = {"valence": 0.1, "arousal": 0.3, "at": "2026-01-05T09:00:00Z"}
-WANTED = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
+STORED_MOOD = {"valence": 0.1, "arousal": 0.3, "at": "2026-01-05T09:00:00Z"}
+NEW_MOOD = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
 
 
 @pytest.mark.parametrize(
     ("wanted", "before", "now", "shift", "merged"),
     [
-        (WANTED, FOUND, FOUND, (0.1, 0.1), WANTED),
-        (None, FOUND, WANTED, (0.1, 0.1), None),
+        (NEW_MOOD, STORED_MOOD, STORED_MOOD, (0.1, 0.1), NEW_MOOD),
+        (None, STORED_MOOD, NEW_MOOD, (0.1, 0.1), None),
         # The heartbeat's own share is added to what a conversation has made of it.
-        (WANTED, FOUND, {**FOUND, "valence": 0.5}, (0.1, 0.1), {**FOUND, "valence": 0.6, "arousal": 0.4}),
-        (WANTED, FOUND, {**FOUND, "valence": 0.95}, (0.1, 0.0), {**FOUND, "valence": 1.0}),
-        (WANTED, FOUND, {**FOUND, "valence": -0.95}, (-0.1, 0.0), {**FOUND, "valence": -1.0}),
-        (WANTED, FOUND, {**FOUND, "arousal": 0.1}, (0.0, -0.2), {**FOUND, "arousal": 0.0}),
+        (
+            NEW_MOOD,
+            STORED_MOOD,
+            {**STORED_MOOD, "valence": 0.5},
+            (0.1, 0.1),
+            {**STORED_MOOD, "valence": 0.6, "arousal": 0.4},
+        ),
+        (
+            NEW_MOOD,
+            STORED_MOOD,
+            {**STORED_MOOD, "valence": 0.95},
+            (0.1, 0.0),
+            {**STORED_MOOD, "valence": 1.0},
+        ),
+        (
+            NEW_MOOD,
+            STORED_MOOD,
+            {**STORED_MOOD, "valence": -0.95},
+            (-0.1, 0.0),
+            {**STORED_MOOD, "valence": -1.0},
+        ),
+        (
+            NEW_MOOD,
+            STORED_MOOD,
+            {**STORED_MOOD, "arousal": 0.1},
+            (0.0, -0.2),
+            {**STORED_MOOD, "arousal": 0.0},
+        ),
         # Nobody has felt anything so far.
-        (WANTED, {}, {}, (0.1, 0.1), WANTED),
-        (WANTED, FOUND, {}, (0.1, 0.1), WANTED),
-        (WANTED, {}, {**FOUND, "valence": 0.5}, (0.1, 0.0), {**FOUND, "valence": 0.6}),
+        (NEW_MOOD, {}, {}, (0.1, 0.1), NEW_MOOD),
+        (NEW_MOOD, STORED_MOOD, {}, (0.1, 0.1), NEW_MOOD),
+        (NEW_MOOD, {}, {**STORED_MOOD, "valence": 0.5}, (0.1, 0.0), {**STORED_MOOD, "valence": 0.6}),
     ],
 )
 def test_a_concurrently_moved_mood_is_moved_further(

@@ -37,7 +37,9 @@ from arbor.memory.relations import Relation
 IDS = [UUID(int=number) for number in range(400)]
 
 
-def minds(seed: int, *, groups: int = 4, members: int = 5, others: int = 15, width: int = 64) -> Vectors:
+def mind_vectors(
+    seed: int, *, groups: int = 4, members: int = 5, others: int = 15, width: int = 64
+) -> Vectors:
     """Return vectors of a mind with that many groups, and others that lie nowhere near."""
     chance = np.random.default_rng(seed)
     centres = np.repeat(chance.standard_normal((groups, width)), members, axis=0)
@@ -132,7 +134,7 @@ def test_a_memory_stays_in_its_cluster_while_near_enough() -> None:
 
 @given(st.integers(0, 300))
 def test_the_same_memories_form_the_same_clusters_in_any_order(seed: int) -> None:
-    rows = minds(seed)
+    rows = mind_vectors(seed)
     ids = IDS[: len(rows)]
     order = np.random.default_rng(seed).permutation(len(rows))
     assert grouping(arrange([ids[place] for place in order], rows[order], [])) == grouping(
@@ -142,7 +144,7 @@ def test_the_same_memories_form_the_same_clusters_in_any_order(seed: int) -> Non
 
 @given(st.integers(0, 300))
 def test_clusters_have_three_members_or_more(seed: int) -> None:
-    rows = minds(seed, groups=6, members=4, width=12)
+    rows = mind_vectors(seed, groups=6, members=4, width=12)
     clusters = arrange(IDS[: len(rows)], rows, [])
     count: dict[UUID, int] = {}
     for cluster in clusters:
@@ -156,14 +158,14 @@ def test_clusters_have_three_members_or_more(seed: int) -> None:
 
 
 def test_groups_become_clusters_and_outliers_stay_out() -> None:
-    rows = minds(1)
+    rows = mind_vectors(1)
     clusters = arrange(IDS[: len(rows)], rows, [])
     assert grouping(clusters) == {frozenset(IDS[start : start + 5]) for start in range(0, 20, 5)}
 
 
 @given(st.integers(0, 100))
 def test_stable_clusters_do_not_change(seed: int) -> None:
-    rows = minds(seed)
+    rows = mind_vectors(seed)
     ids = IDS[: len(rows)]
     first = arrange(ids, rows, [])
     existing = [
@@ -176,7 +178,7 @@ def test_stable_clusters_do_not_change(seed: int) -> None:
 
 
 def test_two_near_clusters_merge_into_the_larger_or_named_one() -> None:
-    rows = minds(1)
+    rows = mind_vectors(1)
     ids = IDS[: len(rows)]
 
     def existing(*, named: bool) -> list[ClusterValue]:
@@ -193,7 +195,7 @@ def test_two_near_clusters_merge_into_the_larger_or_named_one() -> None:
 
 
 def test_a_cluster_without_members_dissolves() -> None:
-    rows = minds(1)
+    rows = mind_vectors(1)
     ids = IDS[: len(rows)]
     alone = dict.fromkeys(ids[20:21], 1.0)
     existing = [
@@ -206,7 +208,7 @@ def test_a_cluster_without_members_dissolves() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_mind_with_few_memories_has_no_cluster(count: int) -> None:
-    assert arrange(IDS[:count], minds(1)[:count], []) == []
+    assert arrange(IDS[:count], mind_vectors(1)[:count], []) == []
 
 
 def test_identical_memories_form_one_cluster() -> None:
@@ -216,9 +218,9 @@ def test_identical_memories_form_one_cluster() -> None:
 
 def test_ids_and_vectors_of_different_lengths_are_refused() -> None:
     with pytest.raises(Invalid, match="one vector for each id"):
-        arrange(IDS[:3], minds(1)[:4], [])
+        arrange(IDS[:3], mind_vectors(1)[:4], [])
     with pytest.raises(Invalid, match="one vector for each id"):
-        arrange([IDS[0], IDS[0]], minds(1)[:2], [])
+        arrange([IDS[0], IDS[0]], mind_vectors(1)[:2], [])
 
 
 # --- Feeling and words -------------------------------------------------------------------------------
@@ -285,7 +287,7 @@ def test_the_nearest_three_clusters_are_partially_recalled() -> None:
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
-def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> PlacedCluster:
+def placed_cluster(place: int, members: range, centre: list[float], *, day: int = 0) -> PlacedCluster:
     return PlacedCluster(
         id=IDS[300 + place],
         centroid=check_vectors([centre])[0],
@@ -295,7 +297,7 @@ def placed(place: int, members: range, centre: list[float], *, day: int = 0) -> 
     )
 
 
-def shown(links: list[FoundLink]) -> set[tuple[int, str, int, float]]:
+def link_values(links: list[FoundLink]) -> set[tuple[int, str, int, float]]:
     return {
         (link.source.int - 300, link.link.value, link.target.int - 300, round(link.strength, 3))
         for link in links
@@ -304,12 +306,12 @@ def shown(links: list[FoundLink]) -> set[tuple[int, str, int, float]]:
 
 def test_clusters_overlap_resemble_and_evolve() -> None:
     clusters = [
-        placed(0, range(10), [1, 0.1], day=0),
-        placed(1, range(8, 16), [1, 0.2], day=30),
-        placed(2, range(30, 34), [0, 1], day=3),
+        placed_cluster(0, range(10), [1, 0.1], day=0),
+        placed_cluster(1, range(8, 16), [1, 0.2], day=30),
+        placed_cluster(2, range(30, 34), [0, 1], day=3),
     ]
     near = float(clusters[0].centroid @ clusters[1].centroid)
-    assert shown(relate(clusters, [], near=0.9)) == {
+    assert link_values(relate(clusters, [], near=0.9)) == {
         (0, "overlaps", 1, 0.25),
         (1, "overlaps", 0, 0.25),
         (0, "similar", 1, round(near, 3)),
@@ -319,7 +321,7 @@ def test_clusters_overlap_resemble_and_evolve() -> None:
 
 
 def test_relations_between_members_add_up_as_evidence() -> None:
-    clusters = [placed(0, range(3), [1, 0]), placed(1, range(5, 8), [0, 1])]
+    clusters = [placed_cluster(0, range(3), [1, 0]), placed_cluster(1, range(5, 8), [0, 1])]
     relations = [
         MemoryTie(source=IDS[0], target=IDS[5], relation=Relation.CONTRADICTS, weight=0.5),
         MemoryTie(source=IDS[6], target=IDS[1], relation=Relation.CONTRADICTS, weight=0.5),
@@ -328,7 +330,7 @@ def test_relations_between_members_add_up_as_evidence() -> None:
         MemoryTie(source=IDS[0], target=IDS[5], relation=Relation.REMINDS_OF, weight=1.0),
         MemoryTie(source=IDS[7], target=IDS[2], relation=Relation.CAUSES, weight=0.3),
     ]
-    assert shown(relate(clusters, relations, near=0.9)) == {
+    assert link_values(relate(clusters, relations, near=0.9)) == {
         (0, "contradicts", 1, 0.75),
         (1, "contradicts", 0, 0.75),
         (1, "causes", 0, 0.3),
@@ -336,7 +338,7 @@ def test_relations_between_members_add_up_as_evidence() -> None:
 
 
 def test_only_the_strongest_links_of_a_kind_stay() -> None:
-    clusters = [placed(place, range(10), [1, place / 100]) for place in range(15)]
+    clusters = [placed_cluster(place, range(10), [1, place / 100]) for place in range(15)]
     links = relate(clusters, [], near=2.0)
     assert len(links) == 150
     assert {link.link for link in links} == {ClusterLink.OVERLAPS}

@@ -85,7 +85,7 @@ def as_parents(forest: dict[int, int]) -> dict[int, int | None]:
     return {child: parent if parent >= 0 else None for child, parent in forest.items()}
 
 
-def walk(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
+def ancestors_of(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
     """Return what stands above a concept, step by step."""
     above: list[int] = []
     at = parents[concept]
@@ -98,7 +98,7 @@ def walk(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
 @given(forests)
 def test_the_flattened_ancestry_equals_a_traversal(forest: dict[int, int]) -> None:
     parents = as_parents(forest)
-    ancestors = {concept: walk(parents, concept) for concept in parents}
+    ancestors = {concept: ancestors_of(parents, concept) for concept in parents}
     if max(map(len, ancestors.values()), default=0) > MAX_DEPTH:
         with pytest.raises(Invalid, match="at most 16"):
             flatten(parents)
@@ -114,12 +114,12 @@ def test_an_ancestor_of_a_concept_cannot_become_its_child(
     if not parents:
         return
     concept, parent = (data.draw(st.sampled_from(sorted(parents))) for _ in range(2))
-    if concept in (*walk(parents, parent), parent):
+    if concept in (*ancestors_of(parents, parent), parent):
         with pytest.raises(Invalid, match="cannot stand above itself"):
             with_parent(parents, concept, parent)
     else:
         changed = with_parent(parents, concept, parent)
-        assert walk(changed, concept)[-1] == parent
+        assert ancestors_of(changed, concept)[-1] == parent
 
 
 @given(forests, st.data())

@@ -30,7 +30,7 @@ def read(
     return conversation.format, turns, [item for item in items if isinstance(item, BadLine)]
 
 
-def said(turns: list[Turn]) -> list[tuple[str, str]]:
+def utterances(turns: list[Turn]) -> list[tuple[str, str]]:
     return [(turn.speaker, turn.text) for turn in turns]
 
 
@@ -63,7 +63,7 @@ def dialog(sample: str = "conv-1", **changes: Any) -> dict[str, Any]:
 def test_a_locomo_dialog_is_read_by_session_with_increasing_times(file: Path) -> None:
     format_, turns, bad = read(file, json.dumps(dialog()))
     assert format_ is ConversationFormat.LOCOMO
-    assert said(turns) == [
+    assert utterances(turns) == [
         ("Caroline", "Look! [image: a blue kettle]"),
         ("Melanie", "Nice."),
         ("Melanie", "Bye!"),
@@ -109,7 +109,7 @@ def test_bad_turns_and_dates_of_a_dialog_are_listed_by_number(file: Path) -> Non
     _, turns, bad = read(
         file, json.dumps(dialog(session_2=turns_of_2, session_2_date_time="soon", session_10_date_time=None))
     )
-    assert said(turns) == [("Caroline", "Fine."), ("Melanie", "Bye!")]
+    assert utterances(turns) == [("Caroline", "Fine."), ("Melanie", "Bye!")]
     assert turns[0].position == 4
     assert turns[0].at == START + timedelta(seconds=120)
     assert turns[1].at > turns[0].at
@@ -139,7 +139,12 @@ def test_messages_are_read_with_their_times_in_every_form(file: Path) -> None:
         ),
     )
     assert format_ is ConversationFormat.MESSAGES
-    assert said(turns) == [("user", "Hi"), ("assistant", "Hello."), ("Grace", "Look."), ("user", "And?")]
+    assert utterances(turns) == [
+        ("user", "Hi"),
+        ("assistant", "Hello."),
+        ("Grace", "Look."),
+        ("user", "And?"),
+    ]
     assert [turn.line for turn in turns] == [1, 3, 4, 5]
     eight = datetime(2024, 5, 1, 8, tzinfo=UTC)
     assert [turn.at - eight for turn in turns] == [timedelta(seconds=s) for s in (0, 1, 5, 6)]
@@ -181,7 +186,7 @@ def test_bad_messages_are_listed_with_the_reason_and_keep_their_place(file: Path
             {"role": "user", "content": "last"},
         ),
     )
-    assert said(turns) == [("user", "first"), ("user", "last")]
+    assert utterances(turns) == [("user", "first"), ("user", "last")]
     assert [turn.position for turn in turns] == [0, 15]
     errors = reasons(bad)
     assert list(errors) == list(range(2, 16))
@@ -220,7 +225,7 @@ def test_plain_text_is_read_with_continued_lines_and_times(file: Path) -> None:
         "Bob:\n",
     )
     assert format_ is ConversationFormat.PLAIN
-    assert said(turns) == [
+    assert utterances(turns) == [
         ("Dr. Grace Hopper", "It is a moth.\nIn the relay."),
         ("Bob", "See https://moth.test: fine"),
     ]
@@ -235,7 +240,7 @@ def test_plain_text_is_read_with_continued_lines_and_times(file: Path) -> None:
 def test_plain_text_that_begins_with_a_time_is_not_read_as_json(file: Path) -> None:
     format_, turns, _ = read(file, "[2024-05-01 10:30] Grace: Hello.\n[2024-05-01 10:31] Ada: Hello.\n")
     assert format_ is ConversationFormat.PLAIN
-    assert said(turns) == [("Grace", "Hello."), ("Ada", "Hello.")]
+    assert utterances(turns) == [("Grace", "Hello."), ("Ada", "Hello.")]
 
 
 def test_a_format_that_is_named_is_not_guessed(file: Path) -> None:
@@ -321,7 +326,7 @@ JSON = st.recursive(
     ),
     max_leaves=15,
 )
-RUBBISH = (
+INVALID_FILES = (
     st.binary(max_size=400)
     | st.text(max_size=400).map(lambda text: text.encode(errors="surrogatepass"))
     | JSON.map(lambda value: json.dumps(value).encode())
@@ -333,7 +338,7 @@ RUBBISH = (
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
-@given(content=RUBBISH)
+@given(content=INVALID_FILES)
 def test_invalid_input_is_refused_or_listed(file: Path, content: bytes) -> None:
     try:
         _, turns, _ = read(file, content)

@@ -21,11 +21,11 @@ from arbor.memory.details import (
 from arbor.memory.duplicates import FILLERS, merged, says_the_same
 from arbor.memory.trust import Source
 
-_SAID = """
+_VOCABULARY = """
 paul anna berlin rome moved from to lent car monday friday seven one two finished started not never she he 4711
 """
 #: Words that say something, and numbers.
-WORDS = st.lists(st.sampled_from(_SAID.split()), min_size=2, max_size=12)
+WORDS = st.lists(st.sampled_from(_VOCABULARY.split()), min_size=2, max_size=12)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ RETENTIONS = st.sampled_from(Retention)
 TYPES = st.sampled_from(MemoryType)
 
 
-def held(*, age: timedelta = timedelta(days=2), **parts: Any) -> Held:
+def memory_with(*, age: timedelta = timedelta(days=2), **parts: Any) -> Held:
     values: dict[str, Any] = {
         "type": MemoryType.EPISODIC,
         "importance": 0.5,
@@ -90,7 +90,7 @@ WEEK = timedelta(weeks=1)
     ],
 )
 def test_each_rule_has_its_limit(parts: dict[str, Any], reason: Reason | None) -> None:
-    verdict = forget(held(**parts), now=NOON, policy=POLICY)
+    verdict = forget(memory_with(**parts), now=NOON, policy=POLICY)
     assert verdict.reason is reason
     assert verdict.archives is (reason is not None)
 

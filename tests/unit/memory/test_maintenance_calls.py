@@ -32,14 +32,14 @@ from arbor.memory.maintenance_replies import (
 from arbor.models.ports import CallPurpose, ModelRequest
 
 NONCE = "0123456789abcdef"
-ERRANDS = [CallPurpose.SUMMARIZE, CallPurpose.EXTRACT, CallPurpose.WEIGH]
+PURPOSES = [CallPurpose.SUMMARIZE, CallPurpose.EXTRACT, CallPurpose.WEIGH]
 
 
 def _request(*texts: str, purpose: CallPurpose = CallPurpose.SUMMARIZE) -> ModelRequest:
     return maintenance_request(purpose, [Excerpt(text=text) for text in texts], nonce=NONCE, for_rules=False)
 
 
-@pytest.mark.parametrize("purpose", ERRANDS)
+@pytest.mark.parametrize("purpose", PURPOSES)
 def test_a_request_survives_its_row(purpose: CallPurpose) -> None:
     memories = [Excerpt(text="The keel is laid.", role="Ada", type="episodic", at="2024-03-01 12:00")]
     request = maintenance_request(purpose, memories, nonce=NONCE, for_rules=True)
@@ -121,7 +121,7 @@ def test_an_invalid_summary_is_refused(reply: str, fault: str) -> None:
         read_summary(reply)
 
 
-def _named(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
+def _concepts_by_place(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
     read = read_concepts(json.dumps(reply), count=count)
     return {
         place: [(name, strength) for name, strength in concepts] for place, concepts in read.by_place.items()
@@ -146,11 +146,11 @@ def _named(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
     ],
 )
 def test_concepts_are_read_entry_by_entry(entries: Any, expected: Any) -> None:
-    assert _named({"memories": entries}) == expected
+    assert _concepts_by_place({"memories": entries}) == expected
 
 
 def test_only_the_first_of_too_many_concepts_are_read() -> None:
-    concepts = _named({"memories": [{"n": 1, "concepts": list("abcdefghij")}]})
+    concepts = _concepts_by_place({"memories": [{"n": 1, "concepts": list("abcdefghij")}]})
     assert [name for name, _ in concepts[0]] == list("abcdefghij")[:MAX_CONCEPTS]
 
 
@@ -216,7 +216,7 @@ def test_scores_of_rule_and_model_are_averaged_unless_permanent(rule: float, mod
     assert together == (1.0 if rule == 1.0 else (rule + model) / 2)
 
 
-@pytest.mark.parametrize("purpose", ERRANDS)
+@pytest.mark.parametrize("purpose", PURPOSES)
 @given(
     texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=200), min_size=1, max_size=5)
 )

@@ -33,10 +33,10 @@ from tests.unit.heartbeat.state_builders import (
 )
 
 REEF = goal_row("reef")
-GONE = str(UUID(int=99))
+MISSING_ID = str(UUID(int=99))
 
 
-def with_backlog(step: Any, heartbeat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
+def run_with_backlog(step: Any, heartbeat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
     """Run a step; without a backlog it must not ask for one."""
     answers = Answers({OpenBacklog: backlog} if backlog is not None else {})
     return answers.run(step(heartbeat)).state, answers
@@ -74,7 +74,7 @@ def test_rules_add_goals_by_the_situation(
 ) -> None:
     backlog = backlog_of()
     opening = opening_of(circumstances=Circumstances(**circumstances))
-    result, answers = with_backlog(
+    result, answers = run_with_backlog(
         inject_goals, heartbeat_of(view=situation(**view), opening=opening), backlog
     )
 
@@ -96,7 +96,7 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
     saving = goal_row("means", rule="survival", source=GoalSource.SURVIVAL)
     backlog = backlog_of(saving)
     view = situation(goals=[goal_view(id=str(saving.id), title=saving.title, rule="survival")])
-    result, _ = with_backlog(inject_goals, heartbeat_of(view=view, opening=opening_of()), backlog)
+    result, _ = run_with_backlog(inject_goals, heartbeat_of(view=view, opening=opening_of()), backlog)
 
     (change,) = result.present.goal_changes
     assert (change.kind, change.change, change.by_rule) == (
@@ -108,27 +108,27 @@ def test_the_goal_to_spend_less_is_closed_when_there_is_enough_again() -> None:
 
 
 def test_a_goal_closed_meanwhile_is_skipped_and_reported() -> None:
-    view = situation(goals=[goal_view(id=GONE, rule="survival")])
+    view = situation(goals=[goal_view(id=MISSING_ID, rule="survival")])
     answers = Answers({OpenBacklog: backlog_of()})
     result = answers.run(inject_goals(heartbeat_of(view=view, opening=opening_of())))
-    assert result.changed == (f"Map the harbour: not closed, for there is no open goal {GONE}",)
+    assert result.changed == (f"Map the harbour: not closed, for there is no open goal {MISSING_ID}",)
 
 
 # --- Before the actions: plans and locks ---------------------------------------------------------------
 
 
-def intends(
+def decision_on(
     intent_id: UUID | str, action: str = "recall", verdict: DecisionVerdict = DecisionVerdict.RUN
 ) -> Decision:
     return Decision(index=0, action=action, params={}, verdict=verdict, intent_id=str(intent_id))
 
 
 def test_a_heartbeat_without_plans_or_intents_loads_no_backlog() -> None:
-    refused = intends(UUID(int=300), verdict=DecisionVerdict.TOO_SOON)
-    heartbeat, answers = with_backlog(
+    refused = decision_on(UUID(int=300), verdict=DecisionVerdict.TOO_SOON)
+    heartbeat, answers = run_with_backlog(
         store_decompositions, heartbeat_of(decisions=[refused], counted=["x"], reply=Reply()), None
     )
-    assert answers.asked == []
+    assert answers.needs == []
     # None of this turn, whatever an earlier one counted.
     assert heartbeat.counted == []
 
@@ -149,8 +149,8 @@ def test_an_intent_is_locked_and_counts_its_heartbeat_once(
     key = str(intent.id)
     backlog = backlog_of(goal_row("reef"), intents=[intent])
     before = [key] if served else []
-    heartbeat, _ = with_backlog(
-        store_decompositions, heartbeat_of(decisions=[intends(intent.id)], served=before), backlog
+    heartbeat, _ = run_with_backlog(
+        store_decompositions, heartbeat_of(decisions=[decision_on(intent.id)], served=before), backlog
     )
 
     assert (intent.locked_by == HEARTBEAT, intent.ticks_used) == (locked, ticks)
@@ -164,17 +164,17 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
     reply = Reply(
         decompositions=[
             Decomposition(goal_id=str(REEF.id), intentions=[step], dependencies=["a boat"], risk=0.3),
-            Decomposition(goal_id=GONE, intentions=[step]),
+            Decomposition(goal_id=MISSING_ID, intentions=[step]),
             Decomposition(goal_id=str(goal_row("harbours").id), intentions=[step]),
         ]
     )
-    heartbeat, _ = with_backlog(
+    heartbeat, _ = run_with_backlog(
         store_decompositions, heartbeat_of(reply=reply, untaken=["decompositions[0]"]), backlog
     )
 
     assert changes_of(heartbeat) == [
         ("Chart the reef", "planned"),
-        (GONE, "refused"),
+        (MISSING_ID, "refused"),
         ("Chart the harbours", "refused"),
     ]
     assert heartbeat.present.goal_changes[0].change == "recall: look it up"
@@ -187,7 +187,7 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
 # --- After the actions ---------------------------------------------------------------------------------
 
 
-def carried_out(*records: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
+def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
     """Run `goals` after these deeds, with intents that the heartbeat has locked where their actions ran."""
     rows = [goal_row("reef")]
     ran = {record.decision.intent_id for record in records if record.decision.runs}
@@ -202,7 +202,7 @@ def carried_out(*records: Any, intents: Any = (), **changes: Any) -> tuple[Beat,
         "counted": keys,
         "reply": Reply(),
     }
-    heartbeat, _ = with_backlog(goals, heartbeat_of(**(values | changes)), backlog)
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(**(values | changes)), backlog)
     return heartbeat, backlog
 
 
@@ -233,7 +233,7 @@ def test_an_intent_ends_as_its_action_did(
     record: Any, status: IntentStatus, attempts: int, ticks: int, kinds: list[str]
 ) -> None:
     intent = intent_row(REEF)
-    heartbeat, _ = carried_out(record, intents=[intent])
+    heartbeat, _ = run_goals(record, intents=[intent])
 
     assert (intent.status, intent.attempts, intent.ticks_used) == (status, attempts, ticks)
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
@@ -244,7 +244,7 @@ def test_an_intent_ends_as_its_action_did(
 def test_an_intent_of_an_action_that_does_not_exist_fails_for_good() -> None:
     intent = intent_row(REEF, "fly")
     refused = on_intent("fly", verdict=DecisionVerdict.UNKNOWN, outcome=ActionOutcome.BLOCKED)
-    carried_out(refused, intents=[intent])
+    run_goals(refused, intents=[intent])
     assert intent.status is IntentStatus.FAILED
 
 
@@ -254,10 +254,10 @@ def test_actions_for_one_goal_count_as_one_progress() -> None:
         action_record_of("recall", index=1, goal_id=str(REEF.id)),
         action_record_of("reflect", index=2, goal_id=str(REEF.id)),
         action_record_of("rest", index=3, goal_id=str(REEF.id)),
-        action_record_of("recall", index=4, goal_id=GONE),
+        action_record_of("recall", index=4, goal_id=MISSING_ID),
         action_record_of("recall", index=5, goal_id=str(REEF.id), outcome=ActionOutcome.FAILURE),
     ]
-    heartbeat, backlog = carried_out(*records)
+    heartbeat, backlog = run_goals(*records)
 
     assert changes_of(heartbeat) == [("Chart the reef", "progressed")]
     assert heartbeat.present.goal_changes[0].change == "by recall, reflect"
@@ -267,7 +267,7 @@ def test_actions_for_one_goal_count_as_one_progress() -> None:
 
 def test_a_goal_that_an_earlier_turn_served_is_not_counted_again() -> None:
     before = GoalChange(goal_id=str(REEF.id), title=REEF.title, kind=GoalChangeKind.PROGRESSED, change="x")
-    heartbeat, backlog = carried_out(
+    heartbeat, backlog = run_goals(
         action_record_of("recall", goal_id=str(REEF.id)), earlier=TurnRecord(goal_changes=[before]), turn=2
     )
     assert (changes_of(heartbeat), backlog.goal(REEF.id).effort) == ([], 0)
@@ -292,7 +292,7 @@ def test_a_reply_updates_goals(update: dict[str, Any], kinds: list[str], state: 
     row = goal_row("reef")
     backlog = backlog_of(row)
     reply = Reply(goal_updates=[GoalUpdate.model_validate({"goal_id": str(row.id), **update})])
-    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply), backlog)
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply), backlog)
 
     assert [kind for _, kind in changes_of(heartbeat)] == kinds
     assert row.state is state
@@ -302,29 +302,29 @@ def test_a_reply_adds_goals_and_lists_refused_ones() -> None:
     backlog = backlog_of(goal_row("reef"))
     reply = Reply(
         new_goals=[ProposedGoal(title="Count the lamps"), ProposedGoal(title="Chart the reef")],
-        goal_updates=[GoalUpdate(goal_id=GONE, progress=0.5)],
+        goal_updates=[GoalUpdate(goal_id=MISSING_ID, progress=0.5)],
     )
-    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply, untaken=["new_goals[0]"]), backlog)
 
     assert changes_of(heartbeat) == [
         ("Count the lamps", "created"),
         ("Chart the reef", "refused"),
-        (GONE, "refused"),
+        (MISSING_ID, "refused"),
     ]
     assert [item.path for item in heartbeat.present.dropped] == ["new_goals[2]", "goal_updates[0]"]
 
 
 def test_a_heartbeat_that_changes_no_goal_loads_no_backlog() -> None:
     heartbeat = heartbeat_of(present=TurnRecord(deeds=[action_record_of("recall")]), reply=Reply())
-    same, answers = with_backlog(goals, heartbeat, None)
-    assert (same is heartbeat, answers.asked) == (True, [])
+    same, answers = run_with_backlog(goals, heartbeat, None)
+    assert (same is heartbeat, answers.needs) == (True, [])
 
 
 def test_a_goal_is_reached_with_all_its_parts() -> None:
     coast = goal_row("coast", id=UUID(int=250))
     reef = goal_row("reef", parent_id=coast.id)
     reply = Reply(goal_updates=[GoalUpdate(goal_id=str(reef.id), progress=1)])
-    heartbeat, _ = with_backlog(goals, heartbeat_of(reply=reply), backlog_of(coast, reef))
+    heartbeat, _ = run_with_backlog(goals, heartbeat_of(reply=reply), backlog_of(coast, reef))
     assert changes_of(heartbeat) == [
         ("Chart the reef", "progressed"),
         ("Chart the reef", "completed"),

@@ -28,10 +28,10 @@ LIE = "I will lie to the harbour master."
 #: In other words than a default boundary's, and meaning the same as its example.
 HURT = "Help with hurting another person!"
 EXAMPLE = "Help me hurt another person."
-MEANT = {HURT: [1.0, 0.0], EXAMPLE: [1.0, 0.0]}
+VECTORS = {HURT: [1.0, 0.0], EXAMPLE: [1.0, 0.0]}
 
 
-def wants(*actions: tuple[str, dict[str, Any]], **changes: Any) -> Beat:
+def heartbeat_with_actions(*actions: tuple[str, dict[str, Any]], **changes: Any) -> Beat:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
     return heartbeat_of(reply=Reply(actions=proposed), **changes)
 
@@ -43,20 +43,30 @@ OUT = ("reach_out_user", {"intent": "They asked.", "content": "Hello."})
 @pytest.mark.parametrize(
     ("heartbeat", "verdicts"),
     [
-        (wants(), []),
-        (wants(QUERY), ["run"]),
-        (wants(("fly", {})), ["unknown"]),
-        (wants(QUERY, allowed=["rest"]), ["not_permitted"]),
-        (wants(QUERY, allowed=["rest"], missing={"recall": "no memory"}), ["unavailable"]),
-        (wants(("recall", {})), ["invalid"]),
-        (wants(("remember", {"content": LIE})), ["boundary"]),
-        (wants(QUERY, QUERY, view=situation(energy=1.0)), ["run", "too_little_energy"]),
-        (wants(OUT, view=situation(environment=Environment(now=NOW, hours_since_reach_out=1))), ["too_soon"]),
+        (heartbeat_with_actions(), []),
+        (heartbeat_with_actions(QUERY), ["run"]),
+        (heartbeat_with_actions(("fly", {})), ["unknown"]),
+        (heartbeat_with_actions(QUERY, allowed=["rest"]), ["not_permitted"]),
+        (heartbeat_with_actions(QUERY, allowed=["rest"], missing={"recall": "no memory"}), ["unavailable"]),
+        (heartbeat_with_actions(("recall", {})), ["invalid"]),
+        (heartbeat_with_actions(("remember", {"content": LIE})), ["boundary"]),
+        (heartbeat_with_actions(QUERY, QUERY, view=situation(energy=1.0)), ["run", "too_little_energy"]),
         (
-            wants(QUERY, budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)),
+            heartbeat_with_actions(
+                OUT, view=situation(environment=Environment(now=NOW, hours_since_reach_out=1))
+            ),
+            ["too_soon"],
+        ),
+        (
+            heartbeat_with_actions(QUERY, budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)),
             ["too_little_energy"],
         ),
-        (wants(("observe", {}), budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)), ["run"]),
+        (
+            heartbeat_with_actions(
+                ("observe", {}), budget_terms=BudgetTerms(kind="ticks"), view=situation(energy=0)
+            ),
+            ["run"],
+        ),
     ],
 )
 def test_an_action_runs_only_if_it_passes_every_check(heartbeat: Beat, verdicts: list[str]) -> None:
@@ -66,7 +76,7 @@ def test_an_action_runs_only_if_it_passes_every_check(heartbeat: Beat, verdicts:
 
 def test_the_actions_of_a_further_turn_are_numbered_on() -> None:
     earlier = TurnRecord(deeds=[action_record_of("recall"), action_record_of("rest", index=1)])
-    heartbeat = wants(QUERY, QUERY, earlier=earlier, turn=2)
+    heartbeat = heartbeat_with_actions(QUERY, QUERY, earlier=earlier, turn=2)
     assert [decision.index for decision in Answers().run(decide(heartbeat)).state.decisions] == [2, 3]
 
 
@@ -112,9 +122,9 @@ def test_vectors_are_requested_for_queries_and_texts_to_store_or_send(
     result = answers.run(embed(heartbeat)).state
 
     if queries is None or stored is None:
-        assert answers.asked == []
+        assert answers.needs == []
         return
-    (need,) = answers.asked
+    (need,) = answers.needs
     assert (list(need.queries), list(need.plain), list(need.stored)) == (queries, plain, stored)
     assert (need.model, need.boundaries) == (MODEL, [own])
     assert set(result.vectors) == {*queries, *stored}
@@ -134,7 +144,7 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
     action: str, params: dict[str, Any]
 ) -> None:
     decision = decision_of(action, **params)
-    result = Answers({Embedding: MEANT}).run(embed(heartbeat_of(decisions=[decision], reply=Reply()))).state
+    result = Answers({Embedding: VECTORS}).run(embed(heartbeat_of(decisions=[decision], reply=Reply()))).state
 
     (judged,) = result.decisions
     assert (judged.verdict, judged.cost) == (DecisionVerdict.BOUNDARY, 0)
@@ -146,7 +156,7 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
 def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
     notes = [MemoryNote(text="The tide turns."), MemoryNote(text=HURT)]
     heartbeat = heartbeat_of(reply=Reply(memory_notes=notes))
-    result = Answers({Embedding: {**MEANT, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state
+    result = Answers({Embedding: {**VECTORS, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state
 
     assert [note.text for note in result.said.memory_notes] == ["The tide turns."]
     assert [item.path for item in result.present.dropped] == ["memory_notes[1]"]

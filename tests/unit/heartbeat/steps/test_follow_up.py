@@ -21,15 +21,15 @@ from tests.unit.heartbeat.state_builders import (
     rules_of,
 )
 
-FOUND = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
-HEARD = [percept(id=str(UUID(int=50)))]
+RECALLED = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
+PERCEPTS = [percept(id=str(UUID(int=50)))]
 
 
-def acted(**changes: Any) -> Beat:
+def heartbeat_after_actions(**changes: Any) -> Beat:
     """Return a heartbeat that has acted in its first turn, and found something to read."""
     values: dict[str, Any] = {
-        "view": situation(percepts=HEARD, energy=10.0),
-        "present": TurnRecord(deeds=[FOUND], reasoning="Who?"),
+        "view": situation(percepts=PERCEPTS, energy=10.0),
+        "present": TurnRecord(deeds=[RECALLED], reasoning="Who?"),
         "reply": Reply(thinking="Who?", memory_notes=[MemoryNote(text="a note")]),
         "energy_end": 9.0,
         "turn": 1,
@@ -40,19 +40,19 @@ def acted(**changes: Any) -> Beat:
         "reply_text": "{}",
         "asked_tokens": 100,
         "vectors": {"a note": [1.0], "ferries": [2.0]},
-        "decisions": [FOUND.decision],
+        "decisions": [RECALLED.decision],
         "untaken": ["memory_notes[1]"],
     }
     return heartbeat_of(**(values | changes))
 
 
-def followed(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
+def run_follow_up(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
     result = Answers().run(follow_up(heartbeat))
     return result.state, result.changed
 
 
 def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
-    heartbeat, changed = followed(acted())
+    heartbeat, changed = run_follow_up(heartbeat_after_actions())
 
     assert changed == ("goes on to turn 2",)
     assert (heartbeat.goes_on, heartbeat.turn, heartbeat.answered) == (True, 2, CALL)
@@ -61,7 +61,7 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert heartbeat.said_tokens > 100
     # What this turn decided is over; what it did is on record.
     assert (heartbeat.reply, heartbeat.decisions, heartbeat.untaken, heartbeat.deeds) == (None, [], [], [])
-    assert heartbeat.earlier.deeds == [FOUND]
+    assert heartbeat.earlier.deeds == [RECALLED]
     assert heartbeat.earlier_reply is not None
     assert heartbeat.earlier_reply.thinking == "Who?"
     assert (heartbeat.energy, heartbeat.situation_now.energy) == (9.0, 9.0)
@@ -88,7 +88,7 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
 def test_a_heartbeat_ends_without_results_to_read_or_means(
     changes: dict[str, Any], why: tuple[str, ...]
 ) -> None:
-    heartbeat, changed = followed(acted(**changes))
+    heartbeat, changed = run_follow_up(heartbeat_after_actions(**changes))
 
     assert changed == why
     assert not heartbeat.goes_on
@@ -96,10 +96,10 @@ def test_a_heartbeat_ends_without_results_to_read_or_means(
 
 
 def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
-    earlier = TurnRecord(deeds=[FOUND], reasoning="Who?")
+    earlier = TurnRecord(deeds=[RECALLED], reasoning="Who?")
     present = TurnRecord(deeds=[action_record_of("rest", index=1)], reasoning="Ines.")
-    heartbeat, _ = followed(
-        acted(
+    heartbeat, _ = run_follow_up(
+        heartbeat_after_actions(
             turn=2,
             turns=2,
             earlier=earlier,
@@ -116,12 +116,12 @@ def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
 
 
 def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
-    heartbeat, changed = followed(
-        acted(
+    heartbeat, changed = run_follow_up(
+        heartbeat_after_actions(
             turn=2,
             failure="ModelTimeout: no answer",
             unreadable="x",
-            earlier=TurnRecord(deeds=[FOUND]),
+            earlier=TurnRecord(deeds=[RECALLED]),
             earlier_reply=Reply(thinking="Who?"),
             present=TurnRecord(reasoning="half a thought"),
             reply=None,
@@ -132,14 +132,14 @@ def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
     assert changed == ("turn 2 came to nothing",)
     assert (heartbeat.goes_on, heartbeat.failure, heartbeat.unreadable) == (False, "", "")
     assert heartbeat.said.thinking == "Who?"
-    assert heartbeat.whole.deeds == [FOUND]
+    assert heartbeat.whole.deeds == [RECALLED]
     assert heartbeat.whole.reasoning == ""
     (lost,) = heartbeat.present.dropped
     assert (lost.path, lost.reason) == ("turn 2", "ModelTimeout: no answer")
 
 
 def test_percepts_are_consumed_once() -> None:
-    heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=HEARD)))
+    heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=PERCEPTS)))
     assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
     assert with_percepts_received(heartbeat) is heartbeat
     nobody = heartbeat_of()

@@ -28,8 +28,8 @@ KNOWN = [
 ]
 
 
-def felt(*records: Any, answers: Any = None, seen: dict[str, Any] | None = None, **changes: Any) -> Beat:
-    view = situation(**{"capabilities": KNOWN, **(seen or {})})
+def run_feel(*records: Any, answers: Any = None, sides: dict[str, Any] | None = None, **changes: Any) -> Beat:
+    view = situation(**{"capabilities": KNOWN, **(sides or {})})
     values: dict[str, Any] = {"view": view, "present": TurnRecord(deeds=list(records)), "reply": Reply()}
     return (
         Answers({Meetings: answers if answers is not None else []})
@@ -38,22 +38,24 @@ def felt(*records: Any, answers: Any = None, seen: dict[str, Any] | None = None,
     )
 
 
-def crossed(response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm") -> MatchedBoundary:
+def boundary_match(
+    response: BoundaryResponse = BoundaryResponse.REFUSE, name: str = "no_harm"
+) -> MatchedBoundary:
     return MatchedBoundary(boundary=name, response=response, description="I do not hurt", why="it says hurt")
 
 
-def changed(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
+def goal_change(kind: GoalChangeKind, *, by_rule: bool = False) -> GoalChange:
     return GoalChange(kind=kind, title="x", change="y", by_rule=by_rule)
 
 
-def refused_at(view: MatchedBoundary) -> Any:
+def refused_record(view: MatchedBoundary) -> Any:
     record = action_record_of("recall", verdict=DecisionVerdict.BOUNDARY, outcome=ActionOutcome.BLOCKED)
     decision = record.decision.model_copy(update={"crossed": [view]})
     return type(record)(decision=decision, result=record.result)
 
 
 @pytest.mark.parametrize(
-    ("records", "changes", "seen", "reply", "events"),
+    ("records", "changes", "sides", "reply", "events"),
     [
         ([], [], {}, {}, []),
         ([action_record_of("rest")], [], {}, {}, [Event.REST]),
@@ -61,25 +63,33 @@ def refused_at(view: MatchedBoundary) -> Any:
         ([action_record_of("recall", outcome=ActionOutcome.FAILURE)], [], {}, {}, [Event.FAILURE]),
         ([action_record_of("recall", outcome=ActionOutcome.PARTIAL)], [], {}, {}, []),
         ([action_record_of("reach_out_user", cost=5)], [], {}, {}, [Event.REACH_OUT]),
-        ([], [changed(GoalChangeKind.COMPLETED)], {}, {}, [Event.GOAL_DONE]),
+        ([], [goal_change(GoalChangeKind.COMPLETED)], {}, {}, [Event.GOAL_DONE]),
         # What a rule did to a goal is no deed of the agent's.
-        ([], [changed(GoalChangeKind.COMPLETED, by_rule=True)], {}, {}, []),
+        ([], [goal_change(GoalChangeKind.COMPLETED, by_rule=True)], {}, {}, []),
         ([], [], {"percepts": [percept()]}, {}, [Event.CONTACT]),
         ([], [], {"percepts": [percept(kind="environment")]}, {}, []),
         ([], [], {}, {"concerns": ["wind"]}, [Event.CONCERN]),
         # A boundary that was pressed twice hurts once; a mere flag presses nobody.
-        ([refused_at(crossed())], [], {"crossed": [crossed()]}, {}, [Event.BLOCKED, Event.BOUNDARY]),
-        ([], [], {"crossed": [crossed(BoundaryResponse.FLAG)]}, {}, []),
+        (
+            [refused_record(boundary_match())],
+            [],
+            {"crossed": [boundary_match()]},
+            {},
+            [Event.BLOCKED, Event.BOUNDARY],
+        ),
+        ([], [], {"crossed": [boundary_match(BoundaryResponse.FLAG)]}, {}, []),
     ],
 )
 def test_events_of_a_heartbeat_move_the_mood(
     records: list[Any],
     changes: list[GoalChange],
-    seen: dict[str, Any],
+    sides: dict[str, Any],
     reply: dict[str, Any],
     events: list[Event],
 ) -> None:
-    heartbeat = felt(present=TurnRecord(deeds=records, goal_changes=changes), seen=seen, reply=Reply(**reply))
+    heartbeat = run_feel(
+        present=TurnRecord(deeds=records, goal_changes=changes), sides=sides, reply=Reply(**reply)
+    )
 
     valence = sum(DELTAS[event].valence for event in events)
     arousal = sum(DELTAS[event].arousal for event in events)
@@ -94,7 +104,7 @@ def test_events_of_a_heartbeat_move_the_mood(
 
 def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
     mood = {"valence": -1.0, "arousal": 0.9, "at": (NOW - 100 * HOUR).isoformat()}
-    heartbeat = felt(selfhood=Selfhood(mood=mood, tone="warm"))
+    heartbeat = run_feel(selfhood=Selfhood(mood=mood, tone="warm"))
     assert (heartbeat.emotional_valence, heartbeat.arousal) == pytest.approx((0.25, 0.3), abs=1e-3)
 
 
@@ -109,13 +119,13 @@ def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
 )
 def test_an_action_that_worked_satisfies_a_drive(record: Any, drive: Drive, by: float) -> None:
     states = {drive: DriveState(level=1.0, at=NOW) for drive in Drive}
-    heartbeat = felt(record, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
+    heartbeat = run_feel(record, selfhood=Selfhood(drives=Drives(states=states).model_dump(mode="json")))
     drives = read_drives(heartbeat.state.drives or {}, NOW)
     assert drives.level(drive, NOW) == pytest.approx(1.0 - by)
 
 
 @pytest.mark.parametrize(
-    ("records", "seen", "stale"),
+    ("records", "sides", "stale"),
     [
         ([], {"stale_beats": 3}, 4),
         ([action_record_of("recall", cost=1)], {"stale_beats": 3}, 4),
@@ -125,9 +135,9 @@ def test_an_action_that_worked_satisfies_a_drive(record: Any, drive: Drive, by: 
     ],
 )
 def test_heartbeats_without_anything_new_are_counted(
-    records: list[Any], seen: dict[str, Any], stale: int
+    records: list[Any], sides: dict[str, Any], stale: int
 ) -> None:
-    assert felt(*records, seen=seen).state.stale_beats == stale
+    assert run_feel(*records, sides=sides).state.stale_beats == stale
 
 
 def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
@@ -137,7 +147,7 @@ def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
         action_record_of("rest", index=2),
         action_record_of("fly", index=3, outcome=ActionOutcome.BLOCKED),
     ]
-    heartbeat = felt(*records, selfhood=Selfhood(learned={"recall": [4, 4]}))
+    heartbeat = run_feel(*records, selfhood=Selfhood(learned={"recall": [4, 4]}))
 
     assert heartbeat.state.learned == {"recall": [6, 5], "rest": [1, 1]}
     taught = [
@@ -151,11 +161,13 @@ def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
 
 
 def test_boundary_matches_of_all_sources_are_audited() -> None:
-    free = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=crossed(), reason="no")
+    free = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=boundary_match(), reason="no")
     accepted = ItemBoundaryMatch(
-        path="memory_notes[1]", value="{}", crossed=crossed(BoundaryResponse.FLAG, "resource_limit")
+        path="memory_notes[1]", value="{}", crossed=boundary_match(BoundaryResponse.FLAG, "resource_limit")
     )
-    heartbeat = felt(refused_at(crossed()), seen={"crossed": [crossed()]}, crossings=[free, accepted])
+    heartbeat = run_feel(
+        refused_record(boundary_match()), sides={"crossed": [boundary_match()]}, crossings=[free, accepted]
+    )
 
     messages = [note.message for note in heartbeat.effects.audit]
     assert messages == [
@@ -202,9 +214,9 @@ def test_senders_are_recorded_as_met_with_notes_about_others(
     answers.run(feel(heartbeat))
 
     if met is None:
-        assert answers.asked == []
+        assert answers.needs == []
         return
-    (need,) = answers.asked
+    (need,) = answers.needs
     assert need.tick == 3
     assert [(meeting.name, meeting.note) for meeting in need.met] == met
     # Of several notes about one, the first counts; the others are refused.
@@ -213,7 +225,7 @@ def test_senders_are_recorded_as_met_with_notes_about_others(
 
 def test_an_unusable_peer_note_is_dropped_with_its_reason() -> None:
     stranger = note("Bo")
-    heartbeat = felt(
+    heartbeat = run_feel(
         answers=[(stranger, "Bo never wrote to you")], reply=Reply(peer_notes=[note("user"), stranger])
     )
     (dropped,) = heartbeat.present.dropped

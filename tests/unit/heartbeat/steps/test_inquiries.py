@@ -25,7 +25,7 @@ from tests.unit.heartbeat.state_builders import (
     action_record_of,
     decision_of,
     heartbeat_of,
-    recalled,
+    recalled_memory,
     result_of,
 )
 
@@ -36,8 +36,8 @@ PAGES = [
     {"url": "https://reef.example", "title": "Reef", "text": "Eleven fathoms."},
     {"url": "https://log.example", "title": "", "text": "Eleven fathoms, too."},
 ]
-FOUND = json.dumps({"pages": PAGES, "failures": ["https://down.example: no answer"]})
-SHOWN = [{"url": page["url"], "title": page["title"]} for page in PAGES]
+WEB_RESULT = json.dumps({"pages": PAGES, "failures": ["https://down.example: no answer"]})
+SHOWN_PAGES = [{"url": page["url"], "title": page["title"]} for page in PAGES]
 
 
 def inquiry(depth: str = "shallow", **changes: Any) -> Inquiry:
@@ -45,17 +45,17 @@ def inquiry(depth: str = "shallow", **changes: Any) -> Inquiry:
     return Inquiry(**(values | changes))
 
 
-def asking(depth: str = "shallow", **changes: Any) -> Inquiry:
+def inquiry_at_answer(depth: str = "shallow", **changes: Any) -> Inquiry:
     """Return an inquiry that waits for a model's answer."""
-    return inquiry(depth, step="answer", call_id=WEB, pages=SHOWN, failures=["down"], **changes)
+    return inquiry(depth, step="answer", call_id=WEB, pages=SHOWN_PAGES, failures=["down"], **changes)
 
 
-def judging(**changes: Any) -> Inquiry:
+def inquiry_at_appraisal(**changes: Any) -> Inquiry:
     answer = {"text": "Eleven fathoms.", "confidence": 0.8, "sources": [0, 1], "worth_keeping": False}
-    return inquiry("deep", step="appraise", call_id=WEB, pages=SHOWN, answer=answer, **changes)
+    return inquiry("deep", step="appraise", call_id=WEB, pages=SHOWN_PAGES, answer=answer, **changes)
 
 
-def beat_with(*work: Inquiry, **changes: Any) -> Beat:
+def heartbeat_with_inquiries(*work: Inquiry, **changes: Any) -> Beat:
     """Return a heartbeat whose actions have begun these inquiries."""
     records = [
         action_record_of(
@@ -67,20 +67,20 @@ def beat_with(*work: Inquiry, **changes: Any) -> Beat:
     return heartbeat_of(**(values | changes))
 
 
-def answered(text: Any, call_id: UUID = ANSWER) -> EndedCall:
+def complete_call(text: Any, call_id: UUID = ANSWER) -> EndedCall:
     written = text if isinstance(text, str) else json.dumps(text)
     return EndedCall(call_id=call_id, complete=True, text=written)
 
 
-def failed(kind: str = "WebFailed", call_id: UUID = WEB) -> EndedCall:
+def failed_call(kind: str = "WebFailed", call_id: UUID = WEB) -> EndedCall:
     return EndedCall(call_id=call_id, complete=False, text="", error="it is away", error_kind=kind)
 
 
-def gone_on(heartbeat: Beat, result: EndedCall, answers: Answers | None = None) -> NodeResult[Beat]:
+def resume_inquiries(heartbeat: Beat, result: EndedCall, answers: Answers | None = None) -> NodeResult[Beat]:
     return (answers or Answers()).run(Work().resume(heartbeat, result))
 
 
-def asked_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
+def suspension_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
     """Return of a suspension its kind, the model and the request."""
     assert result.suspend is not None
     question: Question = result.suspend.payload
@@ -108,9 +108,9 @@ def test_without_work_the_step_does_nothing() -> None:
 
 
 def test_the_web_is_searched_first() -> None:
-    result = Answers().run(Work()(beat_with(inquiry("deep"))))
+    result = Answers().run(Work()(heartbeat_with_inquiries(inquiry("deep"))))
 
-    kind, handle, request = asked_of(result)
+    kind, handle, request = suspension_of(result)
     assert (kind, handle, request.purpose) == ("web", WEB_HANDLE, CallPurpose.WEB)
     assert request.context == {"question": QUESTION, "queries": ["reef depth"], "depth": "deep"}
     assert result.state.work[0].step == "web"
@@ -118,25 +118,25 @@ def test_the_web_is_searched_first() -> None:
 
 @pytest.mark.parametrize("depth", ["shallow", "deep"])
 def test_a_model_reads_the_pages_and_a_deep_inquiry_also_recalls(depth: str) -> None:
-    answers = Answers({RecallRequest: [recalled(1)]})
-    heartbeat = beat_with(inquiry(depth, step="web"), vectors={QUESTION: [0.5, 0.5]})
-    result = gone_on(heartbeat, answered(FOUND, WEB), answers)
+    answers = Answers({RecallRequest: [recalled_memory(1)]})
+    heartbeat = heartbeat_with_inquiries(inquiry(depth, step="web"), vectors={QUESTION: [0.5, 0.5]})
+    result = resume_inquiries(heartbeat, complete_call(WEB_RESULT, WEB), answers)
 
-    kind, model, request = asked_of(result)
+    kind, model, request = suspension_of(result)
     text = request.messages[0].content
     assert (kind, model) == ("answer", "openai/large")
     assert "Eleven fathoms." in text
     assert f"<data-{NONCE}>" in text
     assert ("memory 1" in text) is (depth == "deep")
     (now,) = result.state.work
-    assert (now.step, now.call_id, now.pages) == ("answer", WEB, SHOWN)
+    assert (now.step, now.call_id, now.pages) == ("answer", WEB, SHOWN_PAGES)
     assert now.failures == ["https://down.example: no answer"]
     if depth == "shallow":
-        assert (answers.asked, result.state.effects.recalls) == ([], ())
+        assert (answers.needs, result.state.effects.recalls) == ([], ())
         return
-    (need,) = answers.asked
+    (need,) = answers.needs
     assert (need.text, need.vector, need.limit, need.only) == (QUESTION, [0.5, 0.5], 5, NOT_OWN_BEATS)
-    assert result.state.effects.recalls == ({recalled(1).id: 1.0},)
+    assert result.state.effects.recalls == ({recalled_memory(1).id: 1.0},)
     assert now.remembered == ["memory 1"]
 
 
@@ -145,9 +145,9 @@ REPLY = {"answer": "Eleven fathoms.", "confidence": 0.9, "sources": [1, 2], "wor
 
 def test_a_shallow_answer_is_stored_and_reported() -> None:
     answers = Answers()
-    result = gone_on(beat_with(asking()), answered(REPLY), answers)
+    result = resume_inquiries(heartbeat_with_inquiries(inquiry_at_answer()), complete_call(REPLY), answers)
 
-    (need,) = answers.asked
+    (need,) = answers.needs
     (memory,) = need.memories
     assert (memory.content, memory.source) == (f"{QUESTION} Eleven fathoms.", f"heartbeat:{HEARTBEAT}")
     assert (memory.importance, memory.occurred_at) == (0.6, NOW)
@@ -179,7 +179,7 @@ def test_an_unusable_or_worthless_answer_is_not_stored(
     reply: Any, kinds: list[type], outcome: str, summary: str
 ) -> None:
     answers = Answers()
-    result = gone_on(beat_with(asking()), answered(reply), answers)
+    result = resume_inquiries(heartbeat_with_inquiries(inquiry_at_answer()), complete_call(reply), answers)
     assert answers.kinds == kinds
     ended = result.state.deeds[0].result
     assert (ended.outcome.value, ended.cost) == (outcome, 3)
@@ -188,11 +188,13 @@ def test_an_unusable_or_worthless_answer_is_not_stored(
 
 
 def test_a_deep_answer_is_judged_with_the_pages_that_the_call_has() -> None:
-    answers = Answers({CallReply: FOUND})
-    result = gone_on(beat_with(asking("deep")), answered(REPLY), answers)
+    answers = Answers({CallReply: WEB_RESULT})
+    result = resume_inquiries(
+        heartbeat_with_inquiries(inquiry_at_answer("deep")), complete_call(REPLY), answers
+    )
 
-    assert answers.asked == [CallReply(call_id=WEB)]
-    kind, _, request = asked_of(result)
+    assert answers.needs == [CallReply(call_id=WEB)]
+    kind, _, request = suspension_of(result)
     assert kind == "appraise"
     assert "Eleven fathoms, too." in request.messages[0].content
     assert result.state.work[0].answer == {
@@ -206,19 +208,21 @@ def test_a_deep_answer_is_judged_with_the_pages_that_the_call_has() -> None:
 def test_a_judged_answer_is_stored_with_the_judged_confidence() -> None:
     answers = Answers()
     judged = {"confidence": 0.6, "reason": "two copies"}
-    result = gone_on(beat_with(judging()), answered(judged, JUDGE), answers)
+    result = resume_inquiries(
+        heartbeat_with_inquiries(inquiry_at_appraisal()), complete_call(judged, JUDGE), answers
+    )
 
-    ((memory,),) = [need.memories for need in answers.asked]
+    ((memory,),) = [need.memories for need in answers.needs]
     assert (memory.detail["confidence"], memory.importance) == (0.6, 0.7)
     assert "Confidence 0.60 (two copies)." in result.state.deeds[0].result.brought
 
 
-@pytest.mark.parametrize("result", [failed("ModelRefused", JUDGE), answered("so what", JUDGE)])
+@pytest.mark.parametrize("result", [failed_call("ModelRefused", JUDGE), complete_call("so what", JUDGE)])
 def test_an_unjudged_answer_is_stored_with_half_its_confidence(result: EndedCall) -> None:
     answers = Answers()
-    ended = gone_on(beat_with(judging()), result, answers)
+    ended = resume_inquiries(heartbeat_with_inquiries(inquiry_at_appraisal()), result, answers)
 
-    ((memory,),) = [need.memories for need in answers.asked]
+    ((memory,),) = [need.memories for need in answers.needs]
     assert memory.detail["confidence"] == 0.4
     action_result = ended.state.deeds[0].result
     assert action_result.outcome is ActionOutcome.PARTIAL
@@ -241,9 +245,11 @@ def test_an_unjudged_answer_is_stored_with_half_its_confidence(result: EndedCall
 def test_a_failed_call_asks_the_next_model_or_fails_the_action(
     step: str, kind: str, left: list[str], next_model: str | None
 ) -> None:
-    work = {"web": inquiry(step="web"), "answer": asking(), "appraise": judging()}[step]
-    answers = Answers({CallReply: FOUND})
-    result = gone_on(beat_with(work, models_left=left), failed(kind), answers)
+    work = {"web": inquiry(step="web"), "answer": inquiry_at_answer(), "appraise": inquiry_at_appraisal()}[
+        step
+    ]
+    answers = Answers({CallReply: WEB_RESULT})
+    result = resume_inquiries(heartbeat_with_inquiries(work, models_left=left), failed_call(kind), answers)
 
     if next_model is None:
         ended = result.state.deeds[0].result
@@ -251,17 +257,17 @@ def test_a_failed_call_asks_the_next_model_or_fails_the_action(
         assert ended.summary == f"did not find out {QUESTION!r}: it is away"
         assert (result.state.work, Placing in answers.kinds) == ([], False)
         return
-    suspended, model, request = asked_of(result)
+    suspended, model, request = suspension_of(result)
     assert (suspended, model, result.state.models_left) == (step, next_model, left[1:])
     assert "Eleven fathoms." in request.messages[0].content
     assert result.changed == (f"openai/large is out of reach; {next_model} is asked",)
 
 
 def test_inquiries_are_processed_one_after_the_other() -> None:
-    heartbeat = beat_with(asking(), inquiry("deep", place=1))
-    result = gone_on(heartbeat, answered({**REPLY, "worth_keeping": False}))
+    heartbeat = heartbeat_with_inquiries(inquiry_at_answer(), inquiry("deep", place=1))
+    result = resume_inquiries(heartbeat, complete_call({**REPLY, "worth_keeping": False}))
 
     assert [item.place for item in result.state.work] == [1]
     assert [record.result.outcome.value for record in result.state.deeds] == ["success", "unknown"]
     second = Answers().run(Work()(result.state))
-    assert asked_of(second)[0] == "web"
+    assert suspension_of(second)[0] == "web"

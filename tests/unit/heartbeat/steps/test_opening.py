@@ -18,7 +18,7 @@ from arbor.heartbeat.steps.orientation import background_checks, idle, observe
 from arbor.heartbeat.usage import Degradation, Scarcest
 from arbor.selves.drives import Drive, Drives, DriveState
 from tests.unit.heartbeat.builders import NOW, goal, intent, percept, proposal, situation
-from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, ran
+from tests.unit.heartbeat.state_builders import HOUR, heartbeat_of, opening_of, run_step
 
 REFLECTED = [RecentHeartbeat(status="done", mode="reflection")]
 #: A night in which 09:30 UTC lies.
@@ -30,7 +30,7 @@ def drives_of(**levels: float) -> dict[str, Any]:
     return Drives(states=states).model_dump(mode="json")
 
 
-def opened(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
+def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
     """Return a heartbeat that has just begun and has reflected at the heartbeat before."""
     return heartbeat_of(
         view=situation(**view),
@@ -41,7 +41,7 @@ def opened(view: dict[str, Any], opening: Opening | None = None, **changes: Any)
 
 
 def test_the_record_begins_with_the_energy_there_is() -> None:
-    assert ran(observe(opened({"energy": 7.5}))).state.energy_start == 7.5
+    assert run_step(observe(new_heartbeat({"energy": 7.5}))).state.energy_start == 7.5
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
 def test_an_idle_heartbeat_ends_at_once_with_its_reason(
     view: dict[str, Any], changes: dict[str, Any], reason: str
 ) -> None:
-    result = ran(idle(opened(view, **changes)))
+    result = run_step(idle(new_heartbeat(view, **changes)))
 
     heartbeat = result.state
     assert heartbeat.idle == reason
@@ -100,7 +100,7 @@ def test_an_idle_heartbeat_ends_at_once_with_its_reason(
 def test_an_agent_reflects_now_and_then_without_pending_work(
     heartbeats: list[RecentHeartbeat], goes_on: bool
 ) -> None:
-    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
+    heartbeat = run_step(idle(new_heartbeat({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
     assert (heartbeat.idle == "") is goes_on
 
 
@@ -109,7 +109,7 @@ def test_an_agent_reflects_now_and_then_without_pending_work(
 )
 def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, shift: float, hours: float) -> None:
     opening = opening_of(pulse=RecentActivity(beats=REFLECTED), idle_beats=idle_beats)
-    heartbeat = ran(idle(opened({}, opening, shift=shift))).state
+    heartbeat = run_step(idle(new_heartbeat({}, opening, shift=shift))).state
 
     assert heartbeat.next is not None
     assert (heartbeat.next.due_at - NOW) / HOUR == pytest.approx(hours)
@@ -131,7 +131,7 @@ def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, shift: float, 
 def test_a_low_daily_budget_skips_heartbeats(
     level: Degradation, view: dict[str, Any], trigger: str, reason: str | None
 ) -> None:
-    heartbeat = ran(idle(opened({"degradation": level, **view}, trigger=trigger))).state
+    heartbeat = run_step(idle(new_heartbeat({"degradation": level, **view}, trigger=trigger))).state
     if not reason:
         # Not for its budget at least.
         assert "budget" not in heartbeat.idle
@@ -142,11 +142,13 @@ def test_a_low_daily_budget_skips_heartbeats(
 def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
     midnight = datetime(2026, 1, 6, tzinfo=UTC)
     for shift in (0.05, -0.02):
-        heartbeat = ran(idle(opened({"degradation": Degradation.HALT}, shift=shift))).state
+        heartbeat = run_step(idle(new_heartbeat({"degradation": Degradation.HALT}, shift=shift))).state
         assert heartbeat.next is not None
         assert heartbeat.next.due_at == midnight + HOUR * abs(shift)
-    late = replace(opened({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2)))
-    due = ran(idle(late)).state.next
+    late = replace(
+        new_heartbeat({"degradation": Degradation.HALT}), rhythm=Rhythm(interval=timedelta(days=2))
+    )
+    due = run_step(idle(late)).state.next
     assert due is not None
     assert due.due_at == NOW + timedelta(days=3)
 
@@ -156,8 +158,8 @@ def test_halted_agents_are_due_after_midnight_at_spread_times() -> None:
 )
 def test_outside_its_hours_an_agent_runs_only_when_asked(trigger: str, waiting: bool, runs: bool) -> None:
     environment = Environment(now=NOW, user_waiting=waiting)
-    heartbeat = opened({"goals": [goal()], "environment": environment}, trigger=trigger)
-    heartbeat = ran(idle(replace(heartbeat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
+    heartbeat = new_heartbeat({"goals": [goal()], "environment": environment}, trigger=trigger)
+    heartbeat = run_step(idle(replace(heartbeat, rhythm=Rhythm(interval=HOUR, hours=NIGHT)))).state
 
     assert (heartbeat.idle == "") is runs
     if not runs:
@@ -179,7 +181,7 @@ def test_a_change_of_the_budget_level_is_recorded_once(
 ) -> None:
     nearest = Scarcest(what="tokens", whose="its", left=0.25)
     activity = RecentActivity(level=after, scarcest=nearest if after is not Degradation.NORMAL else None)
-    result = ran(background_checks(opened({}, opening_of(pulse=activity, level_before=before))))
+    result = run_step(background_checks(new_heartbeat({}, opening_of(pulse=activity, level_before=before))))
 
     level = result.state.effects.level
     assert result.changed[: len(changed)] == changed
@@ -194,7 +196,7 @@ def test_a_change_of_the_budget_level_is_recorded_once(
 
 def test_notices_reach_the_situation_and_the_agents_state() -> None:
     activity = RecentActivity(stale_goals=["Map the harbour"], nops=3)
-    result = ran(background_checks(opened({}, opening_of(pulse=activity))))
+    result = run_step(background_checks(new_heartbeat({}, opening_of(pulse=activity))))
 
     kinds = [NoticeKind.STAGNATION, NoticeKind.INVALID_REPLIES]
     assert [notice.kind for notice in result.state.situation.notices] == kinds
@@ -210,5 +212,5 @@ def test_a_step_of_the_opening_is_refused_in_a_later_leg() -> None:
 
 def test_the_last_reflection_is_recognized_by_its_mode() -> None:
     heartbeats = [RecentHeartbeat(status="done", mode=Mode.CONVERSATION.value), *REFLECTED]
-    heartbeat = ran(idle(opened({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
+    heartbeat = run_step(idle(new_heartbeat({}, opening_of(pulse=RecentActivity(beats=heartbeats))))).state
     assert heartbeat.idle == "idle: nothing waits, and it reflected 2 beats ago"

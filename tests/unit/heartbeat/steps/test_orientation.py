@@ -14,13 +14,13 @@ from arbor.heartbeat.state import Beat, Focus, Selfhood
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS, focus, guard, orient, select_mode
 from arbor.memory.recall_request import RecallRequest
 from tests.unit.heartbeat.builders import NOW, goal, memory, percept, situation
-from tests.unit.heartbeat.state_builders import AGENT, Answers, heartbeat_of, opening_of, recalled
+from tests.unit.heartbeat.state_builders import AGENT, Answers, heartbeat_of, opening_of, recalled_memory
 
 MODEL = EmbeddingModel(name="wordllama", dimension=2)
 OWN = {"name": "no_gossip", "examples": []}
 
 
-def oriented(text: str = "ferries", vector: list[float] | None = None, **changes: Any) -> Beat:
+def focused_heartbeat(text: str = "ferries", vector: list[float] | None = None, **changes: Any) -> Beat:
     return heartbeat_of(
         focus=Focus(text=text, vector=vector), opening=opening_of(), embedding_model=MODEL, **changes
     )
@@ -48,9 +48,9 @@ def test_the_focus_requests_vectors_of_itself_and_of_percepts(
 
     assert new_focus is not None
     if queries is None:
-        assert (answers.asked, new_focus) == ([], Focus(text=""))
+        assert (answers.needs, new_focus) == ([], Focus(text=""))
         return
-    (need,) = answers.asked
+    (need,) = answers.needs
     assert need.model == MODEL
     assert (list(need.queries), list(need.plain), need.boundaries) == ([new_focus.text], plain, boundaries)
     assert new_focus.vector == [1.0, 0.0]
@@ -95,13 +95,13 @@ def test_a_situation_without_percepts_matches_no_boundary() -> None:
 @pytest.mark.parametrize("buffered", [0, 2])
 def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) -> None:
     thing = BufferItemView(content="Somebody sang on the quay", at=NOW)
-    answers = Answers({RecallRequest: [recalled(1), recalled(2)], BufferItems: [thing]})
-    heartbeat = replace(oriented(vector=[0.5, 0.5]), opening=opening_of(held=buffered, mood=-0.25))
+    answers = Answers({RecallRequest: [recalled_memory(1), recalled_memory(2)], BufferItems: [thing]})
+    heartbeat = replace(focused_heartbeat(vector=[0.5, 0.5]), opening=opening_of(held=buffered, mood=-0.25))
 
     result = answers.run(orient(heartbeat)).state
 
     assert answers.kinds == [RecallRequest, BufferItems][: 1 + bool(buffered)]
-    request = answers.asked[0]
+    request = answers.needs[0]
     assert (request.agent_id, request.text, request.vector, request.model) == (
         AGENT,
         "ferries",
@@ -110,20 +110,22 @@ def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) ->
     )
     assert (request.limit, request.now, request.only, request.mood) == (5, NOW, NOT_OWN_BEATS, -0.25)
     if buffered:
-        need = answers.asked[1]
+        need = answers.needs[1]
         assert (need.text, need.vector, need.model, need.limit) == ("ferries", [0.5, 0.5], MODEL, 3)
     view = result.situation
     assert [relevant.content for relevant in view.relevant] == ["memory 1", "memory 2"]
     assert [relevant.score for relevant in view.relevant] == [1.0, 0.5]
     assert list(view.held) == ([thing] if buffered else [])
-    assert result.effects.recalls == ({recalled(1).id: 1.0, recalled(2).id: 0.5},)
+    assert result.effects.recalls == ({recalled_memory(1).id: 1.0, recalled_memory(2).id: 0.5},)
     # A vector need not be stored with the checkpoint.
     assert result.focus is None
 
 
 @pytest.mark.parametrize("memories", [[], None])
 def test_an_empty_recall_is_not_recorded(memories: list[Any] | None) -> None:
-    heartbeat = oriented("ferries" if memories is not None else "", view=situation(relevant=[memory()]))
+    heartbeat = focused_heartbeat(
+        "ferries" if memories is not None else "", view=situation(relevant=[memory()])
+    )
     answers = Answers({RecallRequest: memories})
 
     result = answers.run(orient(heartbeat)).state

@@ -42,7 +42,7 @@ VECTOR = [0.5, 0.5]
 PERCEPT = percept(id=str(UUID(int=50)))
 
 
-def recorded(answers: Answers | None = None, **changes: Any) -> Beat:
+def run_record(answers: Answers | None = None, **changes: Any) -> Beat:
     values: dict[str, Any] = {"embedding_model": MODEL, "reply": Reply(), "mode": "reflection"}
     answers = answers or Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
     return answers.run(record(heartbeat_of(**(values | changes)))).state
@@ -53,11 +53,11 @@ def recorded(answers: Answers | None = None, **changes: Any) -> Beat:
 
 def test_a_heartbeat_is_a_memory_of_its_session() -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
-    heartbeat = recorded(
+    heartbeat = run_record(
         answers, reply=Reply(thinking="All is well."), present=TurnRecord(deeds=[action_record_of("rest")])
     )
 
-    embedding, placing = answers.asked
+    embedding, placing = answers.needs
     (memory,) = placing.memories
     assert (embedding.model, list(embedding.stored)) == (MODEL, [memory.content])
     assert (list(embedding.queries), list(embedding.plain), embedding.boundaries) == ([], [], None)
@@ -91,14 +91,14 @@ def test_a_heartbeat_of_failures_only_has_error_retention(
         action_record_of("recall", index=place, outcome=outcome) for place, outcome in enumerate(outcomes)
     ]
     answers = Answers()
-    recorded(answers, present=TurnRecord(deeds=records))
-    assert answers.asked[-1].memories[0].retention is retention
+    run_record(answers, present=TurnRecord(deeds=records))
+    assert answers.needs[-1].memories[0].retention is retention
 
 
 def test_a_remote_embedder_is_not_awaited() -> None:
     answers = Answers()
-    recorded(answers, moment=moment_of(embeds_here=False))
-    (placing,) = answers.asked
+    run_record(answers, moment=moment_of(embeds_here=False))
+    (placing,) = answers.needs
     assert isinstance(placing, Placing)
     assert placing.vectors is None
 
@@ -110,15 +110,15 @@ def test_notes_are_placed_together_with_the_heartbeat() -> None:
         MemoryNote(text="Remember this: the gate code is 4711."),
     ]
     vectors = {note.text: [1.0, 0.0] for note in notes}
-    heartbeat = recorded(answers, reply=Reply(memory_notes=notes), vectors=vectors)
+    heartbeat = run_record(answers, reply=Reply(memory_notes=notes), vectors=vectors)
 
     assert answers.kinds == [Embedding, Placing]
-    plain, requested, itself = answers.asked[1].memories
+    plain, requested, itself = answers.needs[1].memories
     assert (plain.type, plain.importance, plain.retention) == (MemoryType.SEMANTIC, 0.6, Retention.LASTING)
     assert (requested.importance, requested.retention) == (1.0, Retention.PERMANENT)
     assert (plain.occurred_at, requested.occurred_at) == (datetime(2025, 12, 24, 12, tzinfo=UTC), NOW)
     assert itself.session == "heartbeats"
-    assert np.shape(answers.asked[1].vectors) == (3, 2)
+    assert np.shape(answers.needs[1].vectors) == (3, 2)
     # New notes were learned in this beat.
     assert heartbeat.memory_id == UUID(int=1002)
     assert heartbeat.effects.learned == (UUID(int=1000), UUID(int=1001))
@@ -137,13 +137,13 @@ def test_memories_are_stored_with_their_vectors_if_available(
     vectors: dict[str, list[float]], here: bool, placings: list[tuple[int, bool]]
 ) -> None:
     answers = Answers({Embedding: lambda need: dict.fromkeys(need.stored, VECTOR)})
-    recorded(
+    run_record(
         answers,
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
         vectors=vectors,
         moment=moment_of(embeds_here=here),
     )
-    needs = [need for need in answers.asked if isinstance(need, Placing)]
+    needs = [need for need in answers.needs if isinstance(need, Placing)]
     assert [(len(need.memories), need.vectors is not None) for need in needs] == placings
 
 
@@ -154,7 +154,7 @@ def test_known_memories_do_not_count_as_learned() -> None:
         action_record_of("remember", index=1, outcome=ActionOutcome.PARTIAL, memory_ids=[str(UUID(int=8))]),
         action_record_of("recall", index=2, memory_ids=[str(UUID(int=9))]),
     ]
-    heartbeat = recorded(
+    heartbeat = run_record(
         Answers({Placing: known}),
         reply=Reply(memory_notes=[MemoryNote(text="a note")]),
         present=TurnRecord(deeds=records),
@@ -167,7 +167,7 @@ def test_known_memories_do_not_count_as_learned() -> None:
 
 def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     other = percept("It snows.", id=str(UUID(int=51)), kind="environment")
-    heartbeat = recorded(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
+    heartbeat = run_record(view=situation(percepts=[PERCEPT, other, percept("  ", id=str(UUID(int=52)))]))
 
     buffered = [(thing.content, thing.role, thing.source) for thing in heartbeat.effects.held]
     assert buffered == [
@@ -177,13 +177,13 @@ def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
     # A turn before has taken them in already.
-    assert recorded(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
+    assert run_record(view=situation(percepts=[PERCEPT]), heard=True).effects.heard == ()
 
 
 def test_a_heartbeat_is_linked_to_the_goals_that_it_changed() -> None:
     kinds = (GoalChangeKind.PROGRESSED, GoalChangeKind.REFUSED, GoalChangeKind.COMPLETED)
     changes = [GoalChange(goal_id=kind.value, kind=kind, title="x", change="y") for kind in kinds]
-    heartbeat = recorded(
+    heartbeat = run_record(
         earlier=TurnRecord(goal_changes=changes[:1]), present=TurnRecord(goal_changes=changes[1:])
     )
     assert heartbeat.effects.goal_links == (
@@ -197,7 +197,7 @@ def test_an_item_beyond_a_boundary_is_narrated_once() -> None:
         boundary="no_harm", response=BoundaryResponse.REFUSE, description="", why="it says hurt"
     )
     match = ItemBoundaryMatch(path="memory_notes[0]", value="{}", crossed=view, reason="it crosses no_harm")
-    heartbeat = recorded(crossings=[match, match])
+    heartbeat = run_record(crossings=[match, match])
     assert heartbeat.narrative.count("note something") == 1
 
 
@@ -211,7 +211,7 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
         environment=Environment(now=NOW, user_waiting=True),
     )
     aside = GoalChange(goal_id="goal-attic", kind=GoalChangeKind.COMPLETED, title="x", change="y")
-    heartbeat = recorded(
+    heartbeat = run_record(
         view=view,
         reply=Reply(thinking="Hm.", concerns=["rain"], resolved=["who?"]),
         present=TurnRecord(goal_changes=[aside], deeds=[action_record_of("recall", cost=1)]),
@@ -229,7 +229,7 @@ def test_the_state_after_a_heartbeat_is_complete() -> None:
 
 def test_a_consolidation_resets_the_count_of_turns() -> None:
     memory = WorkingMemory(talked=12)
-    heartbeat = recorded(view=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
+    heartbeat = run_record(view=situation(mode=Mode.CONSOLIDATION, working_memory=memory))
     assert heartbeat.effects.afterwards is not None
     assert heartbeat.effects.afterwards.working_memory.talked == 0
 
@@ -241,14 +241,14 @@ def test_a_usable_reply_ends_the_notice_of_unusable_ones(
     before: list[str] | None, after: list[str] | None
 ) -> None:
     notices = None if before is None else [{"kind": kind, "text": "x"} for kind in before]
-    heartbeat = recorded(state=StateChanges(notices=notices))
+    heartbeat = run_record(state=StateChanges(notices=notices))
     kinds = heartbeat.state.notices
     assert (None if kinds is None else [notice["kind"] for notice in kinds]) == after
 
 
 def test_the_resulting_mood_overrides_the_narratives_own() -> None:
-    assert recorded(emotional_valence=-0.75).emotional_valence == -0.75
-    assert recorded().emotional_valence is not None
+    assert run_record(emotional_valence=-0.75).emotional_valence == -0.75
+    assert run_record().emotional_valence is not None
 
 
 # --- No usable reply -----------------------------------------------------------------------------------

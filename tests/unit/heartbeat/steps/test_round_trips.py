@@ -24,7 +24,7 @@ from tests.unit.heartbeat.builders import NONCE, goal, percept, situation
 from tests.unit.heartbeat.state_builders import CALL, Answers, heartbeat_of, moment_of, opening_of, rules_of
 
 PURSUING: dict[str, Any] = {"mode": Mode.PLAN_EXECUTION, "goals": [goal()]}
-ASKED = AskedBefore(
+PAST_QUESTION = AskedBefore(
     system="You live.",
     messages=(PromptMessage(role="user", content="Look."),),
     sections=({"name": "moment", "text": "Look.", "tokens": 2, "cut": 0},),
@@ -112,7 +112,7 @@ def test_the_situation_says_whether_a_language_model_is_asked(handle: str, refle
 # --- Asking --------------------------------------------------------------------------------------------
 
 
-def prompted(**changes: Any) -> Beat:
+def heartbeat_with_prompt(**changes: Any) -> Beat:
     sections = ({"name": "moment", "text": "Look.", "tokens": 7, "cut": 0},)
     return heartbeat_of(
         prompt=PromptParts(system="You live.", user="Look.", sections=sections), turn=1, **changes
@@ -128,10 +128,10 @@ def question_of(heartbeat: Beat, answers: Answers | None = None) -> tuple[Beat, 
 
 def test_the_first_question_is_the_prompt() -> None:
     answers = Answers()
-    heartbeat, question = question_of(prompted(allowed=["recall", "rest"]), answers)
+    heartbeat, question = question_of(heartbeat_with_prompt(allowed=["recall", "rest"]), answers)
 
     request = request_of(question.request)
-    assert answers.asked == []
+    assert answers.needs == []
     assert (question.model, request.system) == ("openai/large", "You live.")
     assert [(message.role, message.content) for message in request.messages] == [("user", "Look.")]
     assert (request.max_tokens, request.context) == (2_000, {})
@@ -143,17 +143,19 @@ def test_the_first_question_is_the_prompt() -> None:
 
 
 def test_the_reflex_policy_gets_the_situation_itself() -> None:
-    _, question = question_of(prompted(view=situation(model_is_reflex=True), model="reflex/rules"))
+    _, question = question_of(
+        heartbeat_with_prompt(view=situation(model_is_reflex=True), model="reflex/rules")
+    )
     assert question.request["context"]["name"] == "Mira"
 
 
 def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
     heartbeat = heartbeat_of(turn=1, unreadable="it is no JSON", reply_text="so what")
-    answers = Answers({PastQuestion: ASKED})
+    answers = Answers({PastQuestion: PAST_QUESTION})
     _, question = question_of(heartbeat, answers)
 
     messages = request_of(question.request).messages
-    assert answers.asked == [PastQuestion(call_id=None)]
+    assert answers.needs == [PastQuestion(call_id=None)]
     assert [message.role for message in messages] == ["user", "assistant", "user"]
     assert messages[1].content == "so what"
     assert "it is no JSON" in messages[2].content
@@ -162,12 +164,12 @@ def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
 def test_a_further_turn_goes_on_with_the_conversation() -> None:
     answered = UUID(int=9)
     heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
-    answers = Answers({PastQuestion: ASKED})
+    answers = Answers({PastQuestion: PAST_QUESTION})
     heartbeat, question = question_of(heartbeat, answers)
 
     messages = request_of(question.request).messages
-    assert answers.asked == [PastQuestion(call_id=answered)]
-    assert [message.content for message in messages] == ["Look.", ASKED.reply, "Ines keeps it."]
+    assert answers.needs == [PastQuestion(call_id=answered)]
+    assert [message.content for message in messages] == ["Look.", PAST_QUESTION.reply, "Ines keeps it."]
     assert [section["name"] for section in question.sections] == ["conversation", "follow_up"]
     assert heartbeat.asked_tokens > 50
 
@@ -175,12 +177,14 @@ def test_a_further_turn_goes_on_with_the_conversation() -> None:
 # --- The answer ----------------------------------------------------------------------------------------
 
 
-def failed(kind: str) -> EndedCall:
+def failed_call(kind: str) -> EndedCall:
     return EndedCall(call_id=CALL, complete=False, text="", error="it is away", error_kind=kind)
 
 
 def test_a_reply_is_stored_with_its_call() -> None:
-    result = Think().resume(prompted(failure="before"), EndedCall(call_id=CALL, complete=True, text="{}"))
+    result = Think().resume(
+        heartbeat_with_prompt(failure="before"), EndedCall(call_id=CALL, complete=True, text="{}")
+    )
     heartbeat = result.state
     assert (result.outcome, heartbeat.reply_text, heartbeat.call_id, heartbeat.failure) == (
         NodeOutcome.SUCCESS,
@@ -203,7 +207,7 @@ def test_a_reply_is_stored_with_its_call() -> None:
 def test_a_failed_call_asks_the_next_model_or_fails_the_heartbeat(
     kind: str, left: list[str], outcome: NodeOutcome, model: str
 ) -> None:
-    result = Think().resume(prompted(models_left=left), failed(kind))
+    result = Think().resume(heartbeat_with_prompt(models_left=left), failed_call(kind))
 
     assert (result.outcome, result.state.model) == (outcome, model)
     assert result.state.failure == f"{kind}: it is away"

@@ -76,7 +76,7 @@ def test_each_proposal_is_decided_or_dropped_with_its_reason() -> None:
     answers = Answers({DecideProposal: decided})
     result = answers.run(process_proposals(heartbeat_of(reply=Reply(proposal_decisions=choices))))
 
-    assert [need.proposal_id.int for need in answers.asked] == [1, 2, 3]
+    assert [need.proposal_id.int for need in answers.needs] == [1, 2, 3]
     assert result.changed == ("accept 1", "defer 3")
     dropped = [(item.path, item.reason) for item in result.state.present.dropped]
     assert dropped == [
@@ -114,7 +114,7 @@ def test_an_insight_that_rests_on_a_memory_is_proposed(
     answers = Answers({OwnMemories: frozenset({MEMORY}), Propose: ProposalOutcome()})
     answers.run(identity_insights(heartbeat_of(reply=Reply(identity_insights=[item]))))
 
-    memories, propose = answers.asked
+    memories, propose = answers.needs
     assert (list(memories.named), memories.required) == ([str(MEMORY)], False)
     (new,) = propose.proposals
     assert (new.kind, new.content, new.change) == (kind, content, change)
@@ -147,7 +147,7 @@ def test_a_reply_without_insights_asks_for_nothing() -> None:
     answers = Answers()
     heartbeat = heartbeat_of()
     assert answers.run(identity_insights(heartbeat)).state is heartbeat
-    assert answers.asked == []
+    assert answers.needs == []
 
 
 def test_outcomes_of_insights_are_reported() -> None:

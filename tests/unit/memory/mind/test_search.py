@@ -21,7 +21,7 @@ from arbor.memory.values import MemoryType
 from arbor.memory.weights import DEFAULT_WEIGHTS
 from tests.unit.memory.mind.builders import DIMENSION, NOW, rows, vector
 
-NO_TIES = Ties(lender=halves([]), borrower=halves([]), share=np.empty(0))
+NO_ASSOCIATIONS = Ties(lender=halves([]), borrower=halves([]), share=np.empty(0))
 
 
 def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", **asked: Any) -> MindSearch:
@@ -41,22 +41,24 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
     )
 
 
-def ids_found(mind_search: MindSearch, ties: Ties = NO_TIES) -> list[int]:
-    _, candidates, _ = found(mind_search, ties)
+def candidate_ids(mind_search: MindSearch, ties: Ties = NO_ASSOCIATIONS) -> list[int]:
+    _, candidates, _ = complete_search(mind_search, ties)
     return [memory_id.int for memory_id in whole(candidates.ids)]
 
 
-def found(mind_search: MindSearch, ties: Ties = NO_TIES) -> tuple[Any, Candidates, Links]:
+def complete_search(mind_search: MindSearch, ties: Ties = NO_ASSOCIATIONS) -> tuple[Any, Candidates, Links]:
     return complete(mind_search, choose(mind_search), ties)
 
 
-def said(number: int, **parts: Any) -> dict[str, Any]:
+def matching(number: int, **parts: Any) -> dict[str, Any]:
     return {"id": number, "words": {1: 1.0}, **parts}
 
 
 def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     far = [{"id": number, "vector": vector(100 + number)} for number in range(1, 2 * SEEDS)]
-    mind_search = search(*far, {"id": 500, "vector": vector(7)}, said(600), said(601, words={1: 2.0}), near=7)
+    mind_search = search(
+        *far, {"id": 500, "vector": vector(7)}, matching(600), matching(601, words={1: 2.0}), near=7
+    )
     choice = choose(mind_search)
     chosen = [memory_id.int for memory_id in whole(mind_search.image.ids_of(np.flatnonzero(choice.chosen)))]
     assert len(chosen) == SEEDS + 2
@@ -67,20 +69,20 @@ def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
 
 
 def test_equally_good_ones_are_chosen_in_the_order_of_their_ids() -> None:
-    mind_search = search(*(said(number) for number in range(2 * SEEDS, 0, -1)))
-    assert sorted(ids_found(mind_search)) == list(range(1, SEEDS + 1))
+    mind_search = search(*(matching(number) for number in range(2 * SEEDS, 0, -1)))
+    assert sorted(candidate_ids(mind_search)) == list(range(1, SEEDS + 1))
 
 
 def test_turns_beside_a_chosen_one_are_candidates_too() -> None:
     talk = [{"id": 10 + place, "session": "talk", "position": place} for place in range(9)]
     walk = [{"id": 30 + place, "session": "walk", "position": place} for place in range(9)]
     talk[4]["words"] = {1: 1.0}
-    assert ids_found(search(*talk, *walk)) == [12, 13, 14, 15, 16]
+    assert candidate_ids(search(*talk, *walk)) == [12, 13, 14, 15, 16]
 
 
 def test_a_crowded_place_adds_a_limited_number_of_neighbors() -> None:
     crowd = [{"id": 100 + number, "session": "talk", "position": 1} for number in range(3 * MOST_BESIDE)]
-    assert len(ids_found(search(said(1, session="talk", position=0), *crowd))) <= 1 + MOST_BESIDE
+    assert len(candidate_ids(search(matching(1, session="talk", position=0), *crowd))) <= 1 + MOST_BESIDE
 
 
 @pytest.mark.parametrize(
@@ -101,33 +103,33 @@ def test_a_crowded_place_adds_a_limited_number_of_neighbors() -> None:
 )
 def test_a_filter_admits_only_matching_memories(only: RecallFilter, left: list[int]) -> None:
     memories = [
-        said(1, session="talk"),
-        said(2, type="semantic", occurred=NOW - timedelta(days=5), trust=0.4),
-        said(3, importance=0.9, episode=77),
+        matching(1, session="talk"),
+        matching(2, type="semantic", occurred=NOW - timedelta(days=5), trust=0.4),
+        matching(3, importance=0.9, episode=77),
     ]
-    assert ids_found(search(*memories, only=only)) == left
+    assert candidate_ids(search(*memories, only=only)) == left
     assert can_answer(only)
     assert not can_answer(RecallFilter(concept="tree"))
 
 
 def test_expired_memories_are_not_found() -> None:
-    memories = [said(1, expires=NOW), said(2, expires=NOW + timedelta(seconds=1)), said(3)]
+    memories = [matching(1, expires=NOW), matching(2, expires=NOW + timedelta(seconds=1)), matching(3)]
     mind_search = search(*memories)
-    assert ids_found(mind_search) == [2, 3]
-    assert ids_found(search(*memories, now=NOW + timedelta(seconds=1))) == [3]
+    assert candidate_ids(mind_search) == [2, 3]
+    assert candidate_ids(search(*memories, now=NOW + timedelta(seconds=1))) == [3]
 
 
 def test_the_latest_memories_fill_the_limit() -> None:
     memories = [{"id": number, "occurred": NOW - timedelta(days=number)} for number in range(1, 9)]
-    assert ids_found(search(*memories)) == [1, 2, 3]
-    old = said(20, occurred=NOW - timedelta(days=30))
-    assert ids_found(search(*memories, old, limit=2)) == [1, 2, 20]
+    assert candidate_ids(search(*memories)) == [1, 2, 3]
+    old = matching(20, occurred=NOW - timedelta(days=30))
+    assert candidate_ids(search(*memories, old, limit=2)) == [1, 2, 20]
 
 
 def test_a_named_time_adds_memories_of_that_time() -> None:
     old = [{"id": 900, "occurred": NOW - timedelta(days=380)}]
-    assert 900 in ids_found(search(*old, *(said(n) for n in range(1, 6)), text="in May 2023"))
-    assert 900 not in ids_found(search(*old, *(said(n) for n in range(1, 6)), text="in May 2022"))
+    assert 900 in candidate_ids(search(*old, *(matching(n) for n in range(1, 6)), text="in May 2023"))
+    assert 900 not in candidate_ids(search(*old, *(matching(n) for n in range(1, 6)), text="in May 2022"))
 
 
 def test_associations_add_associated_memories() -> None:
@@ -138,7 +140,7 @@ def test_associations_add_associated_memories() -> None:
         borrower=halves([UUID(int=number) for number in borrowers]),
         share=np.linspace(0.9, 0.1, len(borrowers)),
     )
-    _, candidates, links = found(search(said(1), *others, limit=1), ties)
+    _, candidates, links = complete_search(search(matching(1), *others, limit=1), ties)
     ids = [memory_id.int for memory_id in whole(candidates.ids)]
     assert ids == [1, *range(100, 100 + REMINDED)]
     assert [ids[place] for place in links.lender.tolist()] == [1] * REMINDED
@@ -147,10 +149,10 @@ def test_associations_add_associated_memories() -> None:
 
 def test_associations_of_another_agent_are_ignored() -> None:
     ties = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
-    _, candidates, links = found(search(said(1), {"id": 2}, limit=1), ties)
+    _, candidates, links = complete_search(search(matching(1), {"id": 2}, limit=1), ties)
     assert [memory_id.int for memory_id in whole(candidates.ids)] == [1]
     assert not len(links.share)
 
 
 def test_an_empty_mind_yields_no_results() -> None:
-    assert ids_found(search(near=3)) == []
+    assert candidate_ids(search(near=3)) == []
