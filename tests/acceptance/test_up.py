@@ -98,7 +98,7 @@ def test_the_password_is_shown_once_and_nothing_secret_is_in_the_log(installatio
         assert secrets[name] not in installation.output
 
 
-def test_no_argument_of_any_process_holds_a_secret(installation: Installation) -> None:
+def test_no_argument_of_any_process_contains_a_secret(installation: Installation) -> None:
     secrets = [file.read_text().strip() for file in (installation.folder / "secrets").iterdir()]
     for process in installation.processes():
         line = " ".join(process.cmdline())
@@ -130,7 +130,7 @@ def test_a_chat_message_on_the_page_is_answered_at_once(installation: Installati
         installation.wait_for(lambda: "answer by rule" in client.get(page).text, within_s=ANSWERED_WITHIN_S)
 
 
-def test_a_second_start_in_the_same_folder_says_so(installation: Installation) -> None:
+def test_a_second_start_in_the_same_folder_is_refused(installation: Installation) -> None:
     result = installation.arbor("up")
     assert result.returncode == 3
     assert "already runs" in result.stderr
@@ -149,7 +149,7 @@ def test_a_killed_part_is_restarted(installation: Installation, name: str) -> No
     assert installation.part(name)["restarts"] == before["restarts"] + 1
 
 
-def test_work_goes_on_after_the_servers_were_killed(installation: Installation) -> None:
+def test_heartbeats_resume_after_the_servers_were_killed(installation: Installation) -> None:
     before = installation.status()["heartbeats"]["completed"]
     installation.wait_for_heartbeats(before + 1, within_s=FIRST_HEARTBEAT_WITHIN_S)
     assert installation.status()["heartbeats"]["completed"] > before

@@ -126,7 +126,7 @@ def test_refused_parameters_are_replaced_and_not_sent_again() -> None:
         assert not {"temperature", "max_tokens"} & set(body)
 
 
-def test_a_model_that_does_not_reason_is_not_asked_to_reason_little() -> None:
+def test_a_model_without_reasoning_gets_no_reasoning_effort() -> None:
     server = Recorder(
         error(400, "Unrecognized request argument supplied: reasoning_effort"),
         httpx.Response(200, json=success()),

@@ -111,7 +111,7 @@ def test_a_request_without_a_schema_has_no_form_to_weaken() -> None:
         ({"anyOf": [SCHEMA, {"type": "object"}]}, False),
     ],
 )
-def test_strict_is_asked_for_only_where_every_object_is_closed(schema: dict[str, Any], closed: bool) -> None:
+def test_strict_mode_is_requested_only_for_closed_objects(schema: dict[str, Any], closed: bool) -> None:
     server = Recorder(httpx.Response(200, json=success()))
 
     model_on(server).complete(request_with(schema), deadline_s=10)

@@ -131,7 +131,7 @@ def test_a_prompt_of_no_heartbeat_still_gets_a_valid_reply() -> None:
     assert parse_reply(json.dumps(reply_to("Hello?"))).dropped == ()
 
 
-def test_failures_are_spread_evenly_and_a_model_name_asks_for_one() -> None:
+def test_failures_are_spread_evenly_or_requested_by_model_name() -> None:
     stub = Stub(latency_s=0, mode=StubMode.ERROR, share=0.25, retry_after_s=1)
 
     modes = [stub.mode_for("any") for _ in range(100)]

@@ -44,13 +44,13 @@ def test_everything_waits_for_the_database_to_be_prepared(plan: Any) -> None:
     assert {name: parts[name].needs for name in NAMES} == dict.fromkeys(NAMES, ("prepare",))
 
 
-def test_a_server_of_your_own_is_not_started(plan: Any) -> None:
+def test_an_external_server_is_not_started(plan: Any) -> None:
     parts = by_name(plan(postgres=None, valkey=None, fork_server=None))
     assert parts.keys() == {"prepare", *NAMES}
     assert parts["prepare"].needs == ()
 
 
-def test_only_what_was_asked_for_runs_beside_the_servers(plan: Any) -> None:
+def test_only_requested_parts_run_beside_the_servers(plan: Any) -> None:
     parts = by_name(plan(only=frozenset({"web"})))
     assert parts.keys() == {"postgres", "valkey", "fork-server", "prepare", "web"}
 
@@ -63,7 +63,7 @@ def test_every_pool_is_run_with_its_queues(plan: Any) -> None:
         assert pool.env.items() <= launch.env.items()
 
 
-def test_no_argument_and_no_variable_holds_a_password(plan: Any, tmp_path: Path) -> None:
+def test_no_argument_or_variable_contains_a_password(plan: Any, tmp_path: Path) -> None:
     supervisor_plan = plan()
     supervisor_plan.fork_server.prepare()
     for part in parts_of(supervisor_plan):

@@ -52,7 +52,7 @@ def test_two_first_starts_agree_on_one_secret(folder: SecretFolder, monkeypatch:
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
-def test_a_secret_that_others_can_read_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
+def test_a_secret_readable_by_others_is_refused_with_the_remedy(tmp_path: Path, mode: int) -> None:
     file = tmp_path / "key"
     file.write_text("open secret")
     file.chmod(mode)

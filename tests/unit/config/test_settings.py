@@ -24,7 +24,7 @@ def databases(**environment: str) -> dict[str, Any]:
     return values
 
 
-def test_without_servers_nobody_elses_are_asked(tmp_path: Path) -> None:
+def test_settings_without_servers_name_no_foreign_server(tmp_path: Path) -> None:
     settings = read_settings(ARBOR_DATA_DIR=str(tmp_path))
     for database in settings["DATABASES"].values():
         assert database["HOST"] == str(tmp_path / "run" / "not-running")
@@ -32,7 +32,7 @@ def test_without_servers_nobody_elses_are_asked(tmp_path: Path) -> None:
     assert settings["ARBOR_HAS_DATABASE"] is False
 
 
-def test_the_servers_of_a_running_installation_are_asked(tmp_path: Path) -> None:
+def test_settings_name_the_servers_of_a_running_installation(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     urls = {
         "database_url": "postgres://arbor:x@127.0.0.1:7001/arbor",
@@ -51,7 +51,7 @@ def test_a_database_at_the_socket_of_this_machine_can_be_named() -> None:
 
 
 @pytest.mark.parametrize("command", [("tenant", "list"), ("inbox", "list")])
-def test_a_command_says_that_arbor_is_not_running(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_command_reports_that_arbor_is_not_running(command: tuple[str, ...], tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "config.cli", *command],
         cwd=ROOT,
@@ -105,13 +105,13 @@ def test_the_roles_sign_in_at_an_address_that_names_no_user() -> None:
 
 
 @pytest.mark.parametrize("alias", ["default", "ops"])
-def test_a_process_without_threads_keeps_its_connection(alias: str) -> None:
+def test_a_process_without_threads_has_a_persistent_connection(alias: str) -> None:
     database = databases(ARBOR_DB_POOL_SIZE="0")[alias]
     assert "pool" not in database["OPTIONS"]
     assert database["CONN_MAX_AGE"] is None
 
 
-def test_the_doctor_says_that_arbor_is_not_running(tmp_path: Path) -> None:
+def test_the_doctor_reports_that_arbor_is_not_running(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", "config.cli", "doctor", "--json"],
         cwd=ROOT,
@@ -160,7 +160,7 @@ def test_without_a_host_there_is_no_mail_server() -> None:
 @pytest.mark.parametrize(
     ("security", "options"), [("starttls", {"use_tls": True}), ("tls", {"use_ssl": True}), ("none", {})]
 )
-def test_a_server_is_asked_in_the_way_that_is_set(security: str, options: dict[str, bool]) -> None:
+def test_a_mail_server_is_used_as_configured(security: str, options: dict[str, bool]) -> None:
     settings = mailers(**{**GIVEN, "security": security, "port": 2525, "user": "u", "password": "p"})
     assert settings["default"]["OPTIONS"] == {
         "host": "mail.example.org",

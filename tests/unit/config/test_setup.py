@@ -174,7 +174,9 @@ def of_uv(place: Place, grade: int) -> Path:
 
 
 @pytest.mark.parametrize("best", [of_uv, on_path, of_pyenv])
-def test_the_fastest_build_is_chosen_wherever_it_is(place: Place, best: Callable[[Place, int], Path]) -> None:
+def test_the_fastest_build_is_chosen_in_any_location(
+    place: Place, best: Callable[[Place, int], Path]
+) -> None:
     for install in (of_uv, on_path, of_pyenv):
         install(place, 2)
     for grade in (1, 0):
@@ -192,7 +194,7 @@ def test_of_equal_builds_the_first_is_chosen(place: Place) -> None:
     assert place.chosen() == [str(first)]
 
 
-def test_a_slow_build_is_better_than_none(place: Place) -> None:
+def test_a_slow_build_is_chosen_if_it_is_the_only_one(place: Place) -> None:
     only = of_pyenv(place, 2)
     output = place.run().splitlines()
     assert [line for line in output if "making" in line] == [
@@ -209,7 +211,7 @@ def test_other_versions_and_failing_shims_are_ignored(place: Place) -> None:
     assert place.chosen() == [str(wanted)]
 
 
-def test_uv_downloads_one_where_there_is_none(place: Place) -> None:
+def test_uv_downloads_a_missing_python(place: Place) -> None:
     assert "Python 3.13 that uv downloads" in place.run()
     assert place.chosen() == ["3.13"]
 
@@ -281,14 +283,14 @@ def test_a_python_without_pip_uses_the_pip_of_debian(place: Place) -> None:
     assert (place.clone.parent / "pythonpath").read_text().strip() == wheel
 
 
-def test_without_any_python_set_up_says_how_to_install_one(place: Place) -> None:
+def test_without_any_python_setup_explains_how_to_install_one(place: Place) -> None:
     (place.bin / "uv").unlink()
     output = place.fail()
     assert "no Python from 3.9 on was found" in output
     assert "apt-get install python3 python3-venv" in output
 
 
-def test_without_pip_set_up_says_how_to_install_it(place: Place) -> None:
+def test_without_pip_setup_explains_how_to_install_it(place: Place) -> None:
     (place.bin / "uv").unlink()
     python = bootstrap(place, pip=False)
     output = place.fail()
@@ -304,7 +306,7 @@ def test_a_pip_that_fails_is_reported(place: Place) -> None:
     assert "install uv, and run this again" in output
 
 
-def test_without_a_python_that_fits_set_up_says_what_to_install(place: Place) -> None:
+def test_without_a_suitable_python_setup_names_what_to_install(place: Place) -> None:
     write(
         place.bin / "uv", stub_uv(place.clone.parent).replace('"venv "*)', '"venv "*) exit 2 ;; "never "*)')
     )
@@ -325,7 +327,7 @@ def test_a_tools_folder_that_cannot_be_written_is_named(place: Place) -> None:
     assert f"{place.clone}/.tools is no folder that this user may write to" in place.fail()
 
 
-def test_concurrent_runs_set_up_one_after_the_other(place: Place) -> None:
+def test_concurrent_runs_of_setup_are_serialized(place: Place) -> None:
     on_path(place, 0)
     write(place.bin / "uv", stub_uv(place.clone.parent, slow=1.5))
     runs = [place.start(), place.start()]
@@ -336,7 +338,7 @@ def test_concurrent_runs_set_up_one_after_the_other(place: Place) -> None:
     assert sorted("is setting up: waiting for it" in output for output in outputs) == [False, True]
 
 
-def test_the_lock_of_a_killed_run_is_taken_over(place: Place) -> None:
+def test_the_lock_of_a_killed_run_is_reclaimed(place: Place) -> None:
     on_path(place, 0)
     (place.clone / ".tools").mkdir()
     ended = subprocess.Popen(["true"])

@@ -24,7 +24,7 @@ def test_an_invalid_duration_or_moment_is_refused(typed: str) -> None:
         DurationType().convert(typed, None, None)
 
 
-def test_a_moment_is_utc_unless_it_says_otherwise() -> None:
+def test_a_moment_without_an_offset_is_utc() -> None:
     assert MomentType().convert("2026-12-24", None, None) == datetime(2026, 12, 24, tzinfo=UTC)
     assert MomentType().convert("2026-12-24T18:00+01:00", None, None) == datetime(
         2026, 12, 24, 17, tzinfo=UTC

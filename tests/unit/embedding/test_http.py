@@ -53,7 +53,7 @@ def test_openai_vectors_are_returned_in_the_order_of_the_texts() -> None:
     }
 
 
-def test_only_models_that_can_are_asked_for_a_dimension() -> None:
+def test_a_dimension_is_sent_only_to_models_that_support_it() -> None:
     requests: list[Any] = []
 
     def server(request: httpx.Request) -> httpx.Response:

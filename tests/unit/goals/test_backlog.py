@@ -44,7 +44,7 @@ def some_goals(count: int, state: GoalState = A) -> list[GoalRow]:
         (GoalSource.CURIOSITY, 0, MAX_QUEUED, B),
     ],
 )
-def test_a_goal_starts_where_its_source_says_or_lower(
+def test_a_goal_starts_in_the_state_of_its_source_or_lower(
     source: GoalSource, active: int, queued: int, expected: GoalState
 ) -> None:
     backlog = backlog_of(*some_goals(active), *some_goals(queued, Q))
@@ -53,7 +53,7 @@ def test_a_goal_starts_where_its_source_says_or_lower(
 
 
 @pytest.mark.parametrize("state", [A, Q, B])
-def test_a_derived_goal_starts_where_its_parent_is(state: GoalState) -> None:
+def test_a_derived_goal_starts_in_the_state_of_its_parent(state: GoalState) -> None:
     parent = goal_row("Coast", state=state)
     wanted = NewGoalRequest(title="Ford", source=GoalSource.DERIVED, parent_id=str(parent.id))
     goal = backlog_of(parent).add(wanted)
@@ -125,7 +125,7 @@ def test_only_legal_moves_are_made_and_only_where_there_is_room(
         ),
     ],
 )
-def test_a_closed_goal_is_stamped_and_no_longer_found(
+def test_a_closed_goal_is_stamped_and_no_longer_in_the_backlog(
     to: GoalState, reason: str, ended: dict[str, Any]
 ) -> None:
     goal = goal_row(fraction=0.4)
@@ -139,7 +139,7 @@ def test_a_closed_goal_is_stamped_and_no_longer_found(
 
 
 @pytest.mark.parametrize("wrong", [uuid4(), "not-an-id"])
-def test_a_goal_that_is_not_there_is_not_found(wrong: object) -> None:
+def test_a_missing_goal_raises_not_found(wrong: object) -> None:
     backlog = backlog_of(goal_row())
     with pytest.raises(NotFound, match=f"there is no open goal {wrong}"):
         backlog.goal(str(wrong))
@@ -172,7 +172,7 @@ def test_progress_updates_a_goal_and_raises_its_valence() -> None:
             backlog.progress(goal.id, fraction=wrong)
 
 
-def test_a_heartbeat_spent_on_a_goal_is_effort_and_touches_it() -> None:
+def test_a_heartbeat_spent_on_a_goal_counts_as_effort() -> None:
     goal = goal_row(effort=3)
     backlog = backlog_of(goal)
     backlog.serve(goal.id)

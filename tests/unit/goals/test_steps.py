@@ -77,7 +77,7 @@ def test_a_goal_has_one_active_plan_which_grows() -> None:
         ((), Invalid, "at least one step"),
     ],
 )
-def test_a_plan_that_cannot_grow_stays_as_it_is(
+def test_a_refused_extension_does_not_change_the_plan(
     texts: Sequence[str], error: type[ArborError], why: str
 ) -> None:
     goal = goal_row()

@@ -74,7 +74,7 @@ def test_an_illegal_move_names_the_possible_ones() -> None:
         (GoalSource.CURIOSITY, A, Q),
     ],
 )
-def test_a_new_goal_starts_where_its_source_says(
+def test_a_new_goal_starts_in_the_state_of_its_source(
     source: GoalSource, parent: GoalState | None, expected: GoalState
 ) -> None:
     assert default_state(source, parent) is expected

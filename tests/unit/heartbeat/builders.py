@@ -10,6 +10,7 @@ from arbor.goals.plans import PlanStatus, StepStatus
 from arbor.goals.review import Advice
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.prompt import build_prompt
 from arbor.heartbeat.reflex_policy import reflex_reply
 from arbor.heartbeat.situation import (
     BufferItemView,
@@ -50,6 +51,7 @@ from arbor.selves.values import AspectKind, BeliefCategory, BeliefStatus
 
 NOW = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 NONCE = "4f9c2b7a81d06e35"
+CHARACTER = "# Character\nMira is patient."
 
 
 def goal(name: str = "harbour", **changes: Any) -> GoalView:
@@ -212,6 +214,12 @@ def full_situation() -> Situation:
             number=2, mode=Mode.REFLECTION, narrative="I rested.", outcomes=["rest: rested"]
         ),
     )
+
+
+def section(name: str, **changes: Any) -> str:
+    """Return a section of the prompt of a situation with these changes."""
+    prompt = build_prompt(situation(**changes), CHARACTER, NONCE)
+    return next(part.text for part in prompt.sections if part.name == name)
 
 
 def reflex(view: Situation) -> dict[str, Any]:

@@ -312,7 +312,7 @@ def test_a_refused_item_is_dropped_and_the_others_stay(key: str, item: Any) -> N
     assert match.reason.startswith("it crosses your boundary no_deception, for it says “")
 
 
-def test_a_reply_within_the_boundaries_is_left_as_it_is() -> None:
+def test_a_reply_within_the_boundaries_is_unchanged() -> None:
     reply = Reply(memory_notes=[MemoryNote(text="The tide turns.")])
     accepted, matches = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
     assert accepted is reply

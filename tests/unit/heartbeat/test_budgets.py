@@ -136,7 +136,7 @@ def test_ten_energy_regenerate_up_to_twenty(left: float, expected: float) -> Non
 @pytest.mark.parametrize(
     ("energy", "cost", "expected"), [(10, 0, 10), (10, 4, 6), (2, 2, 0), (0, 0, 0), (1.5, 1, 0.5)]
 )
-def test_spending_takes_the_cost(energy: float, cost: float, expected: float) -> None:
+def test_spending_subtracts_the_cost(energy: float, cost: float, expected: float) -> None:
     assert BUDGET.can_pay(energy, cost)
     assert BUDGET.spend(energy, cost) == expected
 
@@ -171,7 +171,7 @@ def test_regeneration_and_maximum_are_configurable() -> None:
         ("rest", 0),
     ],
 )
-def test_each_action_costs_what_the_source_says(action: str, cost: int) -> None:
+def test_each_action_has_the_cost_of_the_source(action: str, cost: int) -> None:
     assert ACTIONS[action].cost == cost
 
 

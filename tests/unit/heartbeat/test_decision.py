@@ -139,7 +139,7 @@ def decisions_on(
         ("recall", {}, ALL, 0, DecisionVerdict.INVALID, "query"),
     ],
 )
-def test_an_action_is_judged_by_the_first_rule_it_breaks(
+def test_the_first_broken_rule_decides_about_an_action(
     action: str,
     params: dict[str, Any],
     allowed: tuple[str, ...],
@@ -207,7 +207,7 @@ def test_a_decision_preserves_the_reasons_of_the_model() -> None:
     assert Decision.model_validate(decision.model_dump(mode="json")) == decision
 
 
-def test_a_refused_action_ends_as_blocked_and_says_why() -> None:
+def test_a_refused_action_ends_as_blocked_with_its_reason() -> None:
     (decision,) = decisions_on(("fly", {}))
 
     result = refused(decision)
@@ -256,7 +256,7 @@ def test_texts_to_search_and_to_store_are_known_in_advance() -> None:
     assert texts_to_store(decisions, reply) == ("kept", "they are late", "noted")
 
 
-def test_later_actions_join_the_registry_without_changing_it() -> None:
+def test_an_extended_registry_does_not_change_the_original() -> None:
     class InquireParams(ActionParams):
         question: str
 
@@ -277,7 +277,7 @@ def test_every_offered_parameter_is_described() -> None:
         assert all(offer.params.values())
 
 
-def test_a_missing_action_is_refused_with_why_and_never_offered() -> None:
+def test_an_unavailable_action_is_refused_and_never_listed() -> None:
     missing = {"inquire_deep": "no web search is set up"}
     proposed = [ProposedAction(action=name) for name in ("inquire_deep", "fly")]
 

@@ -80,7 +80,7 @@ def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
     assert any("dropped dreams: unknown key" in line for line in process.notes)
 
 
-def test_a_step_that_prefers_an_edge_takes_it() -> None:
+def test_a_preferred_edge_is_followed() -> None:
     graph = load_graph(
         "digraph g { start [shape=Mdiamond]; a [type=x]; b [type=x]; c [type=x]; done [shape=Msquare];"
         "start -> a; a -> b [label=one]; a -> c [label=two]; b -> done; c -> done }",

@@ -259,7 +259,7 @@ def test_sections_that_every_heartbeat_needs_are_never_cut(name: str) -> None:
     assert side_of(name) is None
 
 
-def test_the_prompt_names_what_it_leaves_out() -> None:
+def test_the_prompt_lists_its_omissions() -> None:
     view = situation(recent=[memory(f"a{n}", content=LONG) for n in range(12)])
 
     prompt = build_prompt(view, "# Character", NONCE, window=6_000)

@@ -107,7 +107,7 @@ def test_a_valid_reply_is_read_completely() -> None:
         ),
     ],
 )
-def test_an_action_is_read_in_the_ways_models_write_it(item: Any, expected: dict[str, Any]) -> None:
+def test_an_action_is_read_in_several_spellings(item: Any, expected: dict[str, Any]) -> None:
     parsed = parse({"actions": [item]})
 
     read = parsed.reply.actions[0].model_dump()

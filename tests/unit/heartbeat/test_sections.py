@@ -1,7 +1,8 @@
-"""Sections of a prompt: the directive, and the lines of goals."""
+"""Sections of a prompt: the directive, goals, drives and the environment."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,10 +10,13 @@ import pytest
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalState
 from arbor.heartbeat.quotations import Data
+from arbor.heartbeat.sections import selfhood
 from arbor.heartbeat.sections.goals import goals, overview
 from arbor.heartbeat.sections.moment import DIRECTIVES, UNPLANNED, directive
-from arbor.heartbeat.situation import Mode
-from tests.unit.heartbeat.builders import NONCE, goal, intent, situation
+from arbor.heartbeat.situation import Environment, Mode
+from arbor.heartbeat.views import DriveView
+from arbor.selves.drives import Drive
+from tests.unit.heartbeat.builders import NONCE, NOW, goal, intent, section, situation
 
 FOREMOST = goal("reef", priority=9.0)
 LESSER = goal("harbour", priority=2.0)
@@ -66,3 +70,39 @@ def test_the_overview_has_one_unforgeable_entry_for_each_open_goal() -> None:
         "[goal-cape] Map the cape (backburner, 0% done, overdue)",
     ]
     assert overview([]) == ""
+
+
+def test_the_last_contact_is_shown_in_hours() -> None:
+    environment = Environment(now=NOW, hours_since_user=2.54)
+
+    assert "the last contact was 2.5 hours ago" in section("environment", environment=environment)
+
+
+def test_the_last_message_to_users_is_shown_once() -> None:
+    environment = Environment(now=NOW, hours_since_reach_out=2.0)
+
+    shown = section("environment", environment=environment)
+
+    assert "You last wrote to your user 2.0 hours ago." in shown
+    assert shown.count("You last wrote") == 1
+
+
+def test_goals_are_ordered_by_priority_and_the_rest_counted() -> None:
+    queued = [goal(str(n), state=GoalState.QUEUED, priority=n / 10) for n in range(8)]
+
+    text = section("goals", goals=[goal("low", priority=1), goal("high", priority=3), *queued])
+
+    assert re.findall(r"\[goal-(\w+)\]", text) == ["high", "low", "7", "6", "5", "4", "3"]
+    assert "Queued besides these: 3." in text
+
+
+def test_goals_on_the_backburner_are_only_counted() -> None:
+    text = section("goals", goals=[goal(state=GoalState.BACKBURNER)])
+
+    assert text == "## Goals\nNone is active or queued.\nOn the backburner: 1."
+
+
+def test_a_drive_suggests_only_offered_actions() -> None:
+    lonely = DriveView(name=Drive.CONNECTION, level=0.9, urgent=True)
+    assert "reach_out_user" in selfhood.drives([lonely], {"reach_out_user", "rest"})
+    assert "reach_out" not in selfhood.drives([lonely], {"rest", "reflect"})

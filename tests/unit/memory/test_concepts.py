@@ -51,7 +51,7 @@ def test_an_invalid_concept_name_is_refused(name: str) -> None:
         concept_key(name)
 
 
-def test_a_name_that_grows_when_its_case_is_folded_is_refused() -> None:
+def test_a_name_too_long_after_case_folding_is_refused() -> None:
     assert concept_name("ß" * NAME_LENGTH)
     with pytest.raises(Invalid, match="folded it has 200"):
         concept_key("ß" * NAME_LENGTH)

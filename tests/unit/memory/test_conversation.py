@@ -164,7 +164,7 @@ def test_a_long_silence_begins_a_new_session(file: Path) -> None:
     ]
 
 
-def test_bad_messages_are_listed_with_the_reason_and_keep_their_place(file: Path) -> None:
+def test_bad_messages_are_listed_and_preserve_positions(file: Path) -> None:
     _, turns, bad = read(
         file,
         lines(

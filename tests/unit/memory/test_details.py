@@ -65,7 +65,7 @@ FIELDS = st.sampled_from(
         SemanticDetail(extra={"focus": "the river"}),
     ],
 )
-def test_a_detail_is_read_as_it_was_written(detail: Detail) -> None:
+def test_a_detail_survives_the_round_trip(detail: Detail) -> None:
     written = json.loads(json.dumps(detail.to_json()))
     assert read_detail(detail.type, written) == detail
 

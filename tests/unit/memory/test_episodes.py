@@ -72,7 +72,7 @@ _FLOATS = st.floats(-2, 2)
     rows=st.lists(st.tuples(_FLOATS, st.none() | _FLOATS, st.floats(-1_000, 10_000)), max_size=30),
     limit=st.integers(-1, 40),
 )
-def test_scores_are_bounded_ordered_and_never_more_than_asked_for(
+def test_scores_are_bounded_ordered_and_limited(
     rows: list[tuple[float, float | None, float]], limit: int
 ) -> None:
     episodes = [
@@ -137,7 +137,7 @@ def test_an_earlier_moment_joins_the_earlier_episode() -> None:
     assert not result.changed[0].open
 
 
-def test_a_moment_before_all_others_begins_an_episode_that_is_over() -> None:
+def test_a_moment_before_all_others_begins_a_closed_episode() -> None:
     result = segment(moments(-90), [a_section(1, 0, 10, is_open=True)])
     (changed,) = result.changed
     assert (changed.id, changed.open) == (result.places[0][0], False)
@@ -148,7 +148,7 @@ def test_a_moment_between_episodes_joins_the_nearer() -> None:
     assert result.places == ((UUID(int=2), 3),)
 
 
-def test_an_episode_that_was_closed_too_soon_goes_on() -> None:
+def test_an_episode_closed_too_soon_is_reopened() -> None:
     result = segment(moments(25), [a_section(1, 0, 10)])
     assert result.places == ((UUID(int=1), 3),)
     assert result.changed[0].open

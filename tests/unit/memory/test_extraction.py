@@ -139,7 +139,7 @@ def test_any_text_gives_few_short_storable_names_once_each(text: str) -> None:
     assert concepts == concepts_in(text)
 
 
-def test_a_word_that_grows_too_long_when_it_is_folded_is_no_concept() -> None:
+def test_a_word_too_long_after_case_folding_is_no_concept() -> None:
     assert "\ufdfa" * 10 not in {
         concept.name for concept in concepts_in(f"The harbour {chr(0xFDFA) * 10} harbour.")
     }

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.candidates import Candidate, Candidates, Links, halves, id_numbers, whole
+from arbor.memory.candidates import Candidate, Candidates, Links
 from arbor.memory.forgetting import days_between, effective_importance, relevance
 from arbor.memory.fusion import Background, Ranked, ScoreInputs, contenders, lasting_terms, rank
 from arbor.memory.query import ReadQuery
@@ -23,6 +23,7 @@ from arbor.memory.weights import DEFAULT_WEIGHTS, Weights
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BACKGROUND = Background(mean=0.1, deviation=0.1)
+EMPTY_QUERY = ReadQuery(lexical={}, speakers=frozenset(), span=None)
 PLAIN = Candidate(
     id=UUID(int=1),
     words=0.0,
@@ -51,8 +52,7 @@ def ranked(
     mood: float | None = None,
     **query: object,
 ) -> dict[int, Ranked]:
-    nothing = ReadQuery(lexical={}, speakers=frozenset(), span=None)
-    reading = replace(nothing, **query)  # type: ignore[arg-type]
+    reading = replace(EMPTY_QUERY, **query)  # type: ignore[arg-type]
     ranking = rank(
         ScoreInputs(
             candidates=Candidates.of(candidates),
@@ -201,10 +201,11 @@ def test_no_candidates_or_a_limit_of_zero_yield_no_ranking() -> None:
 
 
 def test_equal_vectors_score_no_meaning() -> None:
-    reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
     flat = Background(mean=0.7, deviation=0.0)
     ranking = rank(
-        ScoreInputs(candidates=Candidates.of(some({"similarity": 0.7})), reading=reading, background=flat),
+        ScoreInputs(
+            candidates=Candidates.of(some({"similarity": 0.7})), reading=EMPTY_QUERY, background=flat
+        ),
         now=NOW,
         limit=1,
     )
@@ -361,21 +362,9 @@ def test_each_new_term_is_bounded_by_its_weight_whatever_the_order(
         assert not any(math.isnan(value) for value in components.values())
 
 
-@given(ids=st.lists(st.sampled_from([UUID(int=0), UUID(int=5), UUID(int=2**70)]), min_size=1, max_size=9))
-def test_the_same_id_has_the_same_number_and_none_has_none(ids: list[UUID]) -> None:
-    numbers = id_numbers(halves(ids)).tolist()
-    assert [number == -1 for number in numbers] == [memory_id == UUID(int=0) for memory_id in ids]
-    assert len(set(zip(ids, numbers, strict=True))) == len(set(ids)) == len(set(numbers))
-
-
-@given(ids=st.lists(st.uuids(), max_size=20))
-def test_ids_keep_their_order_in_halves(ids: list[UUID]) -> None:
-    assert whole(halves(ids)) == ids
-    assert sorted(map(tuple, halves(ids).tolist())) == [tuple(row) for row in halves(sorted(ids)).tolist()]
-
-
 def test_every_memory_that_use_can_lift_is_a_contender() -> None:
     chance = random.Random(3)
+    accesses = [None, NOW, NOW - timedelta(days=30), NOW + timedelta(days=9)]
     for limit in (1, 5, 30):
         bare = [
             PLAIN._replace(
@@ -387,8 +376,11 @@ def test_every_memory_that_use_can_lift_is_a_contender() -> None:
             )
             for number in range(1, 200)
         ]
-        reading = ReadQuery(lexical={}, speakers=frozenset(), span=None)
-        inputs: dict[str, Any] = {"reading": reading, "background": BACKGROUND, "weights": DEFAULT_WEIGHTS}
+        inputs: dict[str, Any] = {
+            "reading": EMPTY_QUERY,
+            "background": BACKGROUND,
+            "weights": DEFAULT_WEIGHTS,
+        }
         candidates = Candidates.of(bare)
         places = contenders(
             candidates,
@@ -401,15 +393,13 @@ def test_every_memory_that_use_can_lift_is_a_contender() -> None:
             used = [
                 memory._replace(
                     uses=chance.choice([0, 1, 10**6]),
-                    last_access_at=chance.choice(
-                        [None, NOW, NOW - timedelta(days=30), NOW + timedelta(days=9)]
-                    ),
+                    last_access_at=chance.choice(accesses),
                     level=chance.choice([0.0, 0.5, 1.0]),
                 )
                 for memory in bare
             ]
             best = rank(
-                ScoreInputs(candidates=Candidates.of(used), reading=reading, background=BACKGROUND),
+                ScoreInputs(candidates=Candidates.of(used), reading=EMPTY_QUERY, background=BACKGROUND),
                 now=NOW,
                 limit=limit,
             )

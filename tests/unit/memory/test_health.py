@@ -22,7 +22,7 @@ from arbor.memory.health import (
 )
 
 
-def test_every_metric_is_watched_and_says_what_to_do() -> None:
+def test_every_metric_has_a_limit_and_an_advice() -> None:
     assert set(WATCHES) == set(Metric)
     for metric in Metric:
         bad = figure(metric, count=10**9, most=10**9, age_s=1e12, limits={})

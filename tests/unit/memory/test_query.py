@@ -43,6 +43,6 @@ def test_the_time_that_a_query_names_is_read() -> None:
 
 
 @given(st.text())
-def test_any_text_can_be_asked(text: str) -> None:
+def test_any_text_is_a_valid_query(text: str) -> None:
     assert meaning_text(text, FREQUENCIES) or not text
     assert read(text).speakers <= {"caroline", "melanie"}

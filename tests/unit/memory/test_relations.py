@@ -101,7 +101,7 @@ def test_self_relations_and_long_notes_are_refused() -> None:
             check_edge(NODES[0], NODES[1], weight=1, note=note)
 
 
-def test_relations_that_are_named_are_followed_both_ways() -> None:
+def test_named_relations_are_followed_in_both_directions() -> None:
     assert paths_of(None) == ANYWHERE
     assert paths_of([Relation.CAUSES]).onward == paths_of([Relation.CAUSES]).back == {Relation.CAUSES}
 

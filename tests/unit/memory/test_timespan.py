@@ -78,7 +78,7 @@ def test_a_text_without_a_time_has_no_span(text: str) -> None:
     assert mentioned_span(text, now=NOW) is None
 
 
-def test_nearness_falls_with_the_distance_on_both_sides() -> None:
+def test_nearness_decreases_with_distance_on_both_sides() -> None:
     span = TimeSpan(start=day("2023-05-01"), end=day("2023-06-01"))
     assert span.nearness(day("2023-05-20")) == 1
     assert span.nearness(day("2023-06-08")) == pytest.approx(span.nearness(day("2023-04-24")))

@@ -95,7 +95,7 @@ def test_one_reference_in_other_writing_is_one_source() -> None:
 @pytest.mark.parametrize(
     "source", [a_source(), a_source("b", 0.25, observed_at=NOON), Source(kind="person", reference="Nora")]
 )
-def test_a_source_is_read_as_it_was_written(source: Source) -> None:
+def test_a_source_survives_the_round_trip(source: Source) -> None:
     assert Source.from_json(source.to_json()) == source
 
 

@@ -29,7 +29,7 @@ def test_a_failure_follows_its_fail_edge_before_any_retry_target(outcome: NodeOu
     assert (progress.exit, nodes_of(progress)) == ("lost", ["a"])
 
 
-def test_a_failure_without_a_fail_edge_goes_to_the_retry_target() -> None:
+def test_a_failure_without_a_fail_edge_leads_to_the_retry_target() -> None:
     progress = run_pipeline(
         "a [type=a, retry_target=b, fallback_retry_target=c]; b [type=b]; c [type=c];"
         "start -> a -> done; b -> lost; c -> done",

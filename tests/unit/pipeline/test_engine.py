@@ -64,7 +64,7 @@ def test_each_step_is_recorded_and_observed() -> None:
     assert record.duration_ms >= 0
 
 
-def test_a_step_gets_the_answers_to_what_it_needs_in_order() -> None:
+def test_a_step_gets_the_answers_to_its_needs_in_order() -> None:
     needs_seen: list[str] = []
 
     def answer(need: str) -> str:

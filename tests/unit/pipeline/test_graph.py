@@ -60,7 +60,7 @@ def test_a_pipeline_is_read_with_its_attributes() -> None:
     assert graph.handlers == {"work", "rest"}
 
 
-def test_blocks_are_read_with_the_defaults_around_them() -> None:
+def test_blocks_inherit_the_defaults_around_them() -> None:
     graph = load(
         "node [type=work]; subgraph cluster_x { node [max_visits=2]; a; b [type=rest]; a -> b } start -> a; b -> done".replace(
             "node [type=work];", "subgraph o { node [type=work];"
@@ -231,7 +231,7 @@ def test_a_changed_graph_is_loaded_or_refused(data: st.DataObject) -> None:
     assert graph.nodes[graph.start].kind is PipelineNodeKind.START
 
 
-def test_many_threads_may_load_at_once() -> None:
+def test_many_threads_can_load_at_the_same_time() -> None:
     texts = [f"{HEAD} a{i} [type=work]; start -> a{i} -> done }}" for i in range(8)]
     loaded: list[Graph] = []
 

@@ -86,7 +86,7 @@ def test_without_vectors_patterns_match() -> None:
     assert not check(["text"], [boundary], zero)
 
 
-def test_the_most_important_comes_first() -> None:
+def test_the_most_important_boundary_comes_first() -> None:
     boundaries = [rule(name="a", importance=0.2), rule(name="b", importance=0.9)]
     assert [match.boundary.name for match in check(["lie", "lie"], boundaries, {})] == ["b", "b", "a", "a"]
 
@@ -136,7 +136,7 @@ def row(**given: Any) -> dict[str, Any]:
     }
 
 
-def test_a_row_of_the_same_name_replaces_a_default_or_switches_it_off() -> None:
+def test_a_row_replaces_or_disables_the_default_of_its_name() -> None:
     own = [row(), row(name="no_harm", patterns=["tickle"]), row(name="no_deception", enabled=False)]
     named = {rule.name: rule for rule in in_force(DEFAULT_BOUNDARIES, own)}
     assert named.keys() == {"own", "no_harm", "user_privacy", "identity_core", "resource_limit"}
@@ -155,7 +155,7 @@ def test_the_defaults_are_those_of_the_source() -> None:
 
 
 @pytest.mark.parametrize("boundary", DEFAULT_BOUNDARIES, ids=lambda rule: rule.name)
-def test_a_default_knows_its_own_examples_by_meaning(boundary: BoundaryRule) -> None:
+def test_a_default_matches_its_own_examples_by_meaning(boundary: BoundaryRule) -> None:
     embedder = HashEmbedder()
     vectors = dict(zip(boundary.examples, embedder.embed(boundary.examples).tolist(), strict=True))
     for example in boundary.examples:

@@ -37,7 +37,7 @@ STILL = Feeling(0.0, 0.2)
         (Event.GOAL_ABANDONED, -0.2, -0.1),
     ],
 )
-def test_events_move_a_mood_as_the_source_says(event: Event, valence: float, arousal: float) -> None:
+def test_events_move_a_mood_by_the_deltas_of_the_source(event: Event, valence: float, arousal: float) -> None:
     moved = Mood(valence=0.0, arousal=0.5, at=NOW).moved([event])
     assert (moved.valence, moved.arousal) == pytest.approx((valence, 0.5 + arousal))
 

@@ -126,7 +126,7 @@ def test_an_unknown_form_is_refused(packed: bytes) -> None:
         unpack(packed)
 
 
-def test_a_constant_of_sql_holds_the_packed_bytes() -> None:
+def test_a_constant_of_sql_contains_the_packed_bytes() -> None:
     assert sql_literal({}) == "'\\x007b7d'::bytea"
 
 

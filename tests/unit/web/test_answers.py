@@ -43,7 +43,7 @@ def test_pages_and_memories_stay_inside_their_data_blocks() -> None:
 
 
 @pytest.mark.parametrize("window", [4_096, 16_384, 200_000])
-def test_the_sources_share_the_window_of_the_model_that_is_asked(window: int) -> None:
+def test_the_sources_share_the_window_of_the_model(window: int) -> None:
     pages = [Page(url="https://a.example", title="Reef", text="fathom " * 1_000) for _ in range(9)]
     pages += [Page(url="https://b.example", title="Note", text="A short note.")]
     answer = InquiryAnswer(text="Eleven. " * 300, confidence=0.5, sources=(0,))
@@ -75,7 +75,7 @@ def test_long_sources_use_the_room_that_short_ones_leave(lengths: list[int], roo
     assert longest_shown(lengths, room) == longest
 
 
-def test_an_answer_is_read_with_the_sources_it_rests_on() -> None:
+def test_an_answer_is_read_with_its_sources() -> None:
     written = {
         "answer": " Eleven.\0 ",
         "confidence": 0.8,

@@ -111,7 +111,7 @@ QUESTION = "How deep is the reef off the north shore?"
         (Depth.DEEP, [], (QUESTION, "deep reef north shore", "deep reef north shore evidence")),
     ],
 )
-def test_the_models_queries_go_first_and_the_question_fills_up(
+def test_queries_of_the_model_precede_the_question(
     depth: Depth, queries: list[str], planned: tuple[str, ...]
 ) -> None:
     assert plan_inquiry(QUESTION, queries, depth).queries == planned

@@ -338,7 +338,7 @@ def test_a_goal_is_moved_and_a_missing_one_reported() -> None:
 # --- Inquiries -----------------------------------------------------------------------------------------
 
 
-def test_an_inquiry_begins_and_is_left_to_its_step() -> None:
+def test_an_inquiry_is_started_and_continued_by_its_step() -> None:
     shallow = permitted("inquire_shallow", question="How deep?", queries=["reef depth"])
     deep = permitted("inquire_deep", question="How old?")
     refused = refusal_of("inquire_deep", DecisionVerdict.TOO_LITTLE_ENERGY, question="no", queries=[])

@@ -153,7 +153,7 @@ def test_every_text_is_checked_against_the_boundaries_by_its_meaning(
     assert set(result.vectors) == ({HURT} if action in ("remember", "recall") else set())
 
 
-def test_a_note_is_checked_by_its_meaning_and_the_others_stay() -> None:
+def test_a_note_matched_by_meaning_is_dropped_and_the_others_stay() -> None:
     notes = [MemoryNote(text="The tide turns."), MemoryNote(text=HURT)]
     heartbeat = heartbeat_of(reply=Reply(memory_notes=notes))
     result = Answers({Embedding: {**VECTORS, "The tide turns.": [0.0, 1.0]}}).run(embed(heartbeat)).state

@@ -102,7 +102,7 @@ def test_events_of_a_heartbeat_move_the_mood(
     assert heartbeat.state.mood["valence"] == heartbeat.emotional_valence
 
 
-def test_a_mood_fades_to_the_tone_of_the_agent_before_it_is_moved() -> None:
+def test_a_mood_fades_to_the_usual_mood_before_it_moves() -> None:
     mood = {"valence": -1.0, "arousal": 0.9, "at": (NOW - 100 * HOUR).isoformat()}
     heartbeat = run_feel(selfhood=Selfhood(mood=mood, tone="warm"))
     assert (heartbeat.emotional_valence, heartbeat.arousal) == pytest.approx((0.25, 0.3), abs=1e-3)

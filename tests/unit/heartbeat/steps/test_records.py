@@ -237,7 +237,7 @@ def test_a_consolidation_resets_the_count_of_turns() -> None:
 @pytest.mark.parametrize(
     ("before", "after"), [(None, None), ([], []), (["stagnation", "invalid_replies"], ["stagnation"])]
 )
-def test_a_usable_reply_ends_the_notice_of_unusable_ones(
+def test_a_usable_reply_removes_the_notice_of_invalid_replies(
     before: list[str] | None, after: list[str] | None
 ) -> None:
     notices = None if before is None else [{"kind": kind, "text": "x"} for kind in before]

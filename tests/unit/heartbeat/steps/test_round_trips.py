@@ -103,7 +103,7 @@ def test_percepts_that_exceed_the_prompt_stay_pending() -> None:
 
 
 @pytest.mark.parametrize(("handle", "reflex"), [("reflex/rules", True), ("openai/large", False)])
-def test_the_situation_says_whether_a_language_model_is_asked(handle: str, reflex: bool) -> None:
+def test_the_situation_states_whether_a_language_model_is_used(handle: str, reflex: bool) -> None:
     heartbeat = heartbeat_of(view=situation(model_is_reflex=not reflex), routing=Routing(own=handle))
     heartbeat = Answers().run(build_the_prompt(heartbeat)).state
     assert heartbeat.situation.model_is_reflex is reflex
@@ -161,7 +161,7 @@ def test_a_model_gets_its_unreadable_reply_with_the_error() -> None:
     assert "it is no JSON" in messages[2].content
 
 
-def test_a_further_turn_goes_on_with_the_conversation() -> None:
+def test_a_further_turn_extends_the_conversation() -> None:
     answered = UUID(int=9)
     heartbeat = heartbeat_of(turn=2, answered=answered, follow_up="Ines keeps it.", said_tokens=50)
     answers = Answers({PastQuestion: PAST_QUESTION})
@@ -243,7 +243,7 @@ def test_a_reply_is_parsed_and_unused_items_are_recorded() -> None:
     assert heartbeat.present.repairs != []
 
 
-def test_an_unreadable_reply_is_asked_for_again_and_counts() -> None:
+def test_an_unreadable_reply_is_requested_again_and_counted() -> None:
     result = parse(heartbeat_of(turn=1, reply_text="so what", invalid_replies=1))
     heartbeat = result.state
     assert (result.outcome, heartbeat.invalid_replies, heartbeat.reply) == (NodeOutcome.RETRY, 2, None)

@@ -143,7 +143,7 @@ def test_an_unsure_or_baseless_insight_is_dropped_with_its_reason(item: Identity
     assert Propose not in answers.kinds
 
 
-def test_a_reply_without_insights_asks_for_nothing() -> None:
+def test_a_reply_without_insights_has_no_needs() -> None:
     answers = Answers()
     heartbeat = heartbeat_of()
     assert answers.run(identity_insights(heartbeat)).state is heartbeat

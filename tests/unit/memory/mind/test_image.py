@@ -91,7 +91,7 @@ def test_inactive_rows_are_removed_by_a_merge(monkeypatch: pytest.MonkeyPatch) -
     assert image.all_active
 
 
-def test_ids_are_found_where_half_of_them_agree() -> None:
+def test_ids_with_an_equal_half_are_distinguished() -> None:
     same_low = [5, (1 << 64) + 5, (2 << 64) + 5]
     image = MindImage.of(rows(*({"id": number} for number in same_low)), dimension=DIMENSION)
     image = image.changed(rows({"id": same_low[1], "position": 3}))

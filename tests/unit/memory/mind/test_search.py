@@ -68,7 +68,7 @@ def test_the_nearest_and_the_best_by_words_are_chosen() -> None:
     assert choice.background.deviation > 0
 
 
-def test_equally_good_ones_are_chosen_in_the_order_of_their_ids() -> None:
+def test_equal_candidates_are_chosen_in_the_order_of_their_ids() -> None:
     mind_search = search(*(matching(number) for number in range(2 * SEEDS, 0, -1)))
     assert sorted(candidate_ids(mind_search)) == list(range(1, SEEDS + 1))
 
