@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
-    """Return a running fleet whose workers do not die of themselves."""
+    """Return a running fleet without planned deaths of workers."""
     with django_db_blocker.unblock(), RealFleet() as new:
         new.populate(ALL_POINTS)
         new.doom({})
@@ -64,8 +64,8 @@ def test_workers_killed_with_all_their_children_lose_nothing(fleet: RealFleet) -
 def test_heartbeats_resume_after_a_restart_of_the_broker(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
-    # A worker that holds a message when its broker goes may end itself (kombu 5.7 closes what is closed already):
-    # whoever supervises it starts it again, as this fleet does.
+    # A worker that holds a message when its broker goes may exit (kombu 5.7 closes a closed connection again):
+    # a supervisor restarts the worker, as this fleet does.
     fleet.restart_broker()
     fleet.wait_until_all_are_done()
     assert_exactly_once(fleet)

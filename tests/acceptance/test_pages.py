@@ -63,7 +63,7 @@ CONVERSATION = (
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """A tenant whose agents have beaten, its console's address, and somebody signed in."""
+    """A tenant whose agents have run heartbeats, the console's address, and a signed-in browser."""
 
     browser: Browser
     url: str
@@ -73,12 +73,12 @@ class Scene:
 
 class _Silent(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
-        """Write nothing: the test says what went wrong."""
+        """Write nothing: the test reports errors."""
 
 
 @pytest.fixture(scope="module")
 def address(django_db_setup: None) -> Iterator[str]:
-    """Serve the console as it is, on a port of its own."""
+    """Serve the console on a port of its own."""
     server = ThreadedWSGIServer(("127.0.0.1", 0), _Silent)
     server.set_app(get_wsgi_application())
     # Closing the server then waits for its threads, which close their connections to the database.
@@ -136,7 +136,7 @@ def run_agents(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
 
 @pytest.fixture(scope="module")
 def scene(address: str, browser: Browser, emptier: Emptier, django_db_blocker: Any) -> Iterator[Scene]:
-    """Return a scene that all tests of this file look at, in their order."""
+    """Return the scene that all tests of this file share, in their order."""
     with django_db_blocker.unblock():
         tenant = create_tenant(slug="acme", name="Acme")
         people(tenant)
@@ -152,7 +152,7 @@ def scene(address: str, browser: Browser, emptier: Emptier, django_db_blocker: A
 
 
 def picture(browser: Browser, folder: Path, name: str) -> None:
-    """Save a picture, and check what applies to every page."""
+    """Save a screenshot, and check the rules that apply to every page."""
     pictures = os.environ.get("KEEP_PICTURES")
     path = browser.screenshot((Path(pictures) if pictures else folder) / f"{name}.png")
     assert path.stat().st_size > 30_000, "the picture is nearly empty"
@@ -246,7 +246,7 @@ def test_a_click_pauses_and_another_resumes(scene: Scene) -> None:
 
 
 def consolidate_conversation(agent: Agent) -> tuple[Memory, Episode, Cluster]:
-    """Create what maintenance makes of a conversation: episode, neighborhood, cluster, concepts, relations."""
+    """Create the rows that maintenance derives from a conversation: episode, neighborhood, cluster, concepts, relations."""
     with tenant_transaction(agent.tenant_id):
         memories = list(Memory.objects.filter(agent=agent, session="quay").order_by("position"))
         Episode.objects.filter(agent=agent, session="quay").delete()

@@ -103,7 +103,7 @@ _LIVES: dict[Mode, Callable[[Agent], None]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Outcome:
-    """A heartbeat, its replies, and what the agent had before and after it."""
+    """A heartbeat, its replies, and the agent's rows before and after."""
 
     heartbeat: Heartbeat
     replies: list[ExternalCall]

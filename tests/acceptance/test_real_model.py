@@ -22,7 +22,7 @@ from tests.acceptance.local_model import LocalModel
 
 pytestmark = pytest.mark.acceptance
 
-# A model of this size copies what it sees, so it is shown a reply.
+# A model of this size copies its prompt, so the prompt contains a reply.
 EXAMPLE = {
     "thinking": "Ada's last message names a project. I look for it.",
     "actions": [

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 FIRST_HEARTBEAT_WITHIN_S = 90
 STOPPED_WITHIN_S = 10
-#: A message that is lost comes back after a minute.
+#: A lost message is published again after a minute.
 ANSWERED_WITHIN_S = 30
 
 

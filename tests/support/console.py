@@ -16,7 +16,7 @@ from apps.agents.models import Agent
 from apps.heartbeats.models import Heartbeat
 from apps.tenants.models import Tenant, User
 
-#: Models whose rows only those who run the installation see.
+#: Models whose rows are visible only to platform administrators.
 PLATFORM = {
     "tenants.Tenant",
     "tenants.User",
@@ -37,7 +37,7 @@ class World:
 
     @property
     def pages(self) -> list[str]:
-        """Every address of the console that shows something of the tenant."""
+        """The address of every console page about the tenant."""
         urls = [reverse("admin:index")]
         for model in admin.site._registry:
             if model._meta.label not in PLATFORM:
@@ -70,7 +70,7 @@ def sign_in(user: User) -> Client:
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page as one person got it."""
+    """A page as rendered for one user."""
 
     address: str
     status: int

@@ -39,24 +39,24 @@ type Snapshot = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ViewerCrawl:
-    """The pages of a tenant whose texts are hostile, as its viewer sees them, beside another tenant."""
+    """Pages of a tenant with hostile texts, rendered for its viewer, beside another tenant."""
 
     pages: tuple[Page, ...]
-    #: The agent and a heartbeat of it, which show the hostile text.
+    #: The agent and one of its heartbeats, both with the hostile text.
     of_agent: tuple[str, str]
     other_agent: UUID
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnerCrawl:
-    """The pages of a tenant as its owner sees them: with a row of everything, and with many more."""
+    """Pages of a tenant rendered for its owner: with one row of each model, and with many."""
 
     few: tuple[Page, ...]
     many: tuple[Page, ...]
     #: All tables before and after the first crawl.
     before: Snapshot
     after: Snapshot
-    #: How often the tenant's memory counts as recalled, after it.
+    #: The recorded number of recalls of the tenant's memory after the crawl.
     recalled: int
     #: Connections to the broker that pages asked for.
     broker_connections: int
@@ -103,7 +103,7 @@ def crawl_as_owner() -> OwnerCrawl:
 
 
 def refuse_broker(patch: pytest.MonkeyPatch) -> list[str]:
-    """Refuse connections to the broker; return the list of those that were asked for."""
+    """Refuse connections to the broker; return the list of refused names."""
     queues: list[str] = []
 
     def refusing(name: str) -> Callable[..., None]:
@@ -135,7 +135,7 @@ def snapshot() -> Snapshot:
 
 
 def crowd(world: World) -> None:
-    """Make many more of everything that grows."""
+    """Create many more rows of each growing model."""
     with tenant_transaction(world.tenant.id):
         for _ in range(12):
             agent = AgentFactory()

@@ -76,7 +76,7 @@ from tests.support.console import World
 
 
 def make_world(tenant: Tenant, *, text: str = "the river") -> World:
-    """Fill a tenant; `text` is in every field that somebody outside can write."""
+    """Fill a tenant; every field that outsiders can write contains `text`."""
     with tenant_transaction(tenant.id):
         agent = AgentFactory(name=f"Scout {text}", character={"name": text, "description": text})
         episode = EpisodeFactory(agent=agent, session=text, summary=text, failure=text)
@@ -170,7 +170,7 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
 
 
 def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model]:
-    """Make what serves a goal: a part of it, a plan with a step, a memory of it, and what it was worth."""
+    """Create rows of a goal: a part, a plan with a step, a linked memory and a satisfaction."""
     plan = PlanFactory(agent=agent, goal=goal, reason=text, dependencies=[text])
     return [
         GoalFactory(agent=agent, parent=goal, title=f"Part of {text}"),
@@ -182,7 +182,7 @@ def _add_plan(agent: Agent, goal: Model, memory: Model, text: str) -> list[Model
 
 
 def _add_messages(agent: Agent, text: str) -> list[Model]:
-    """Make what an agent sent, and a way by which it did."""
+    """Create messages of an agent, and their delivery channel."""
     channel = ChannelFactory(agent=agent, name=text[:60], target=text[:500])
     return [
         channel,
@@ -202,7 +202,7 @@ def _add_messages(agent: Agent, text: str) -> list[Model]:
 
 
 def _add_self(agent: Agent, memory: Model, text: str) -> list[Model]:
-    """Make what the agent's self has beside beliefs and aspects."""
+    """Create the rows of the agent's self other than beliefs and aspects."""
     belief = BeliefFactory(agent=agent, statement=f"Not {text}")
     proposal = ProposalFactory(
         agent=agent,
@@ -238,7 +238,7 @@ def _add_conversation(agent: Agent, text: str) -> list[Model]:
 
 
 def _add_maintenance_rows(memory: Memory, text: str) -> list[Model]:
-    """Make what maintenance would make of a memory; return what has a page."""
+    """Create the rows that maintenance derives from a memory; return those with a page."""
     agent = memory.agent
     near = MemoryFactory(agent=agent, content=f"Near it is {text}.", episode=memory.episode, sequence=2)
     cluster = ClusterFactory(agent=agent, name=f"Theme {text}", keywords=[text, "ford"])

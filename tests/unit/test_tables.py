@@ -59,7 +59,7 @@ def table_owners() -> dict[str, str]:
 
 
 def declared_table(model: ast.ClassDef) -> str | None:
-    """Return the `db_table` of a model's Meta, if it has one."""
+    """Return the `db_table` of a model's Meta, if present."""
     return next(
         (
             str(node.value.value)

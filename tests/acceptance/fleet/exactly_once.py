@@ -6,7 +6,7 @@ from apps.tenants.packing import unpack, unpack_list
 from tests.acceptance.fleet.points import UNREADABLE
 from tests.acceptance.fleet.real_fleet import RealFleet
 
-# What each agent has done, against what its heartbeats say: a difference means that something was lost or doubled.
+# The counters of each agent, compared with its heartbeats: a difference means a lost or doubled effect.
 AGENTS = """
 SELECT a.name, s.beats, s.nops, sc.state, sc.attempts,
     count(h.id) FILTER (WHERE h.status = 'done'), count(h.id) FILTER (WHERE h.status = 'failed'),
@@ -37,7 +37,7 @@ UNOWNED_NARRATIVES = """
 SELECT count(*) FROM memories_memory m WHERE m.session = 'heartbeats'
     AND NOT EXISTS (SELECT FROM heartbeats_heartbeat h WHERE h.memory_id = m.id AND h.status = 'done')
 """
-# How often memories were used, how often by actions that recalled them, and what the beats saw.
+# Uses of memories, uses by recall actions, and the situations of the heartbeats.
 ACCESSES = """
 SELECT a.name, coalesce((SELECT sum(x.count) FROM memories_memoryaccess x JOIN memories_memory m ON m.id = x.memory_id
         WHERE m.agent_id = a.id), 0),

@@ -75,7 +75,7 @@ def model_on(
 
 
 class Recorder:
-    """A server that answers from a list, the last one for ever, and keeps what it was sent."""
+    """A server that answers from a list, repeats the last answer, and records requests."""
 
     def __init__(self, *answers: httpx.Response) -> None:
         self.answers = answers

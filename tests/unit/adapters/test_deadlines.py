@@ -50,7 +50,7 @@ def model_at(base_url: str, client: httpx.Client, *, model: str = "stub") -> Cha
 
 
 def failure_of(model: ChatCompletionsModel, *, deadline_s: float) -> tuple[ModelError, float]:
-    """Return the error of a call, and how long it took to come."""
+    """Return the error of a call, and its time in seconds."""
     started = time.monotonic()
     with pytest.raises(ModelError) as failure:
         model.complete(request_with(), deadline_s=deadline_s)
@@ -255,7 +255,7 @@ def test_a_process_has_one_client_and_its_forked_child_another() -> None:
 
     child = multiprocessing.get_context("fork").Process(target=lambda: sending.send(shared_client() is mine))
     with warnings.catch_warnings():
-        # Python warns of forking a process with threads, which is what this is about.
+        # Python warns about forking a process with threads, the subject of this test.
         warnings.simplefilter("ignore", DeprecationWarning)
         child.start()
     child.join()

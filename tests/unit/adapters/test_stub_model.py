@@ -54,7 +54,7 @@ def situation(**changes: Any) -> Situation:
 
 
 def answer(seen: Situation, *, nonce: str = "0123456789abcdef") -> ParsedReply:
-    """Return the stub's reply to this situation, as Arbor reads it; nothing may be mended or dropped."""
+    """Return the stub's parsed reply to this situation; fail on repairs and dropped items."""
     prompt = build_prompt(seen, "You are Scout.", nonce)
     parsed = parse_reply(json.dumps(reply_to(f"{prompt.system}\n{prompt.user}")))
     assert (parsed.dropped, parsed.repairs) == ((), ())

@@ -30,7 +30,7 @@ PUBLIC = "127.0.0.1"
 
 
 class Server(ThreadingHTTPServer):
-    """Answers as its routes say, and keeps what it was asked."""
+    """A server that answers by its routes and records requests."""
 
     daemon_threads = True
 
@@ -99,14 +99,14 @@ _opened: list[WebFetch | SearxngSearch] = []
 
 
 def closed_afterwards[T: (WebFetch, SearxngSearch)](client: T) -> T:
-    """Have a client closed when the test is over."""
+    """Register a client to be closed after the test."""
     _opened.append(client)
     return client
 
 
 @pytest.fixture(autouse=True)
 def closed() -> Iterator[None]:
-    """Close what the test has opened."""
+    """Close the clients of the test."""
     yield
     while _opened:
         _opened.pop().close()
@@ -247,7 +247,7 @@ def test_at_most_five_redirects_are_followed(server: Server) -> None:
 
 
 def resolve_names_to(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], list[str]]) -> None:
-    """Let names lead to these addresses; an address leads to itself."""
+    """Resolve names to these addresses, and addresses to themselves."""
     real = socket.getaddrinfo
 
     def resolve(host: str, port: int, *rest: Any, **named: Any) -> list[Any]:
@@ -261,7 +261,7 @@ def resolve_names_to(monkeypatch: pytest.MonkeyPatch, addresses: Callable[[], li
 def test_dns_rebinding_to_a_private_address_is_refused(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """DNS rebinding: what is checked is the very address that is connected to."""
+    """DNS rebinding: the checked address is the one of the connection."""
     led = iter([[PUBLIC], ["127.0.0.2"], ["127.0.0.2"]])
     resolve_names_to(monkeypatch, lambda: next(led))
     port = server.server_port
@@ -337,7 +337,7 @@ def test_another_status_is_reported(server: Server, status: int) -> None:
 
 
 class TestSearch:
-    """The search server is the operator's own: it may stand anywhere."""
+    """The search server is the operator's own: any address is allowed."""
 
     def test_results_without_a_valid_address_are_omitted(self, server: Server) -> None:
         results = [

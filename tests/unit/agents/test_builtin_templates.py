@@ -14,7 +14,7 @@ from arbor.agents.template import TemplateSource, TemplateSpec, TrustTier, load_
 from arbor.heartbeat.actions import ACTIONS
 
 TEMPLATES = {spec.name: spec for _, spec in load_builtin_templates(known_actions=ACTIONS)}
-#: What every agent may do, whatever its character.
+#: Actions that every agent may use.
 FOR_ALL = frozenset(
     {"observe", "review_goals", "recall", "remember", "connect", "maintain", "reflect", "synthesize", "rest"}
     | {"brainstorm_goals"}
@@ -194,7 +194,7 @@ def test_no_two_templates_share_a_sentence() -> None:
 
 
 def _texts(value: object) -> list[str]:
-    """Gather the texts that are long enough to be somebody's own."""
+    """Return the texts that are long enough to be unique."""
     if isinstance(value, dict):
         return [text for item in value.values() for text in _texts(item)]
     if isinstance(value, (list, tuple)):

@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 def judged_question(*, words: float, lent: float) -> JudgedQuestion:
-    """Return a question whose answer, the second candidate, has these words and is lent this share of the third's fit."""
+    """Return a question whose answer, the second candidate, has these scores for words and association with the third."""
     fits = [0.5, words, 0.6]
     candidates = Candidates.of(
         [
@@ -65,7 +65,7 @@ def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
 
 
 def test_a_row_compares_recall_with_and_without_the_change() -> None:
-    # Without what it is lent, the answer to the first question is third of three.
+    # Without its association, the answer to the first question is third of three.
     rows = tune(
         [judged_question(words=0.4, lent=1.0), judged_question(words=0.9, lent=0.0)],
         depths=(1, 2),

@@ -59,7 +59,7 @@ def _literals(module: ast.Module) -> Iterator[str]:
 
 
 def faults_of(line: str) -> Iterator[str]:
-    """Yield what a command line names that does not exist."""
+    """Yield commands and options of a command line that do not exist."""
     words = _words(line)
     path: tuple[str, ...] = ()
     paths = [path]

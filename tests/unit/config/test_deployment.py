@@ -15,7 +15,7 @@ from apps.queues import Queue
 from config.pools import POOLS
 
 ROOT = Path(__file__).parents[3]
-#: Set by Arbor for its own processes, or by what runs it; not for an operator to set.
+#: Set by Arbor for its own processes, or by its environment; not by an operator.
 INTERNAL = {
     "ARBOR_ENV_FILE",
     "ARBOR_PROCESS_NAME",
@@ -33,7 +33,7 @@ def is_name(text: object) -> bool:
 
 
 def names_read(tree: ast.AST) -> Iterator[str]:
-    """Yield what a module reads: env.str("X"), secret("X"), envvar="X", os.environ["X"], os.environ.get("X")."""
+    """Yield the settings that a module reads: env.str("X"), secret("X"), envvar="X", os.environ["X"], os.environ.get("X")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)

@@ -43,11 +43,11 @@ OF_DATABASES = {"_app_url", "_ops_url", "DATABASE_URL", "ARBOR_APP_ROLE", "ARBOR
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """Two values of a setting in the environment, and what must differ between them."""
+    """Two values of a setting in the environment, and an effect that must differ between them."""
 
     values: tuple[str, str]
     shows: Callable[[], Any]
-    #: What must be set beside it.
+    #: Further settings that the probe needs.
     beside: dict[str, str] = field(default_factory=dict)
 
 

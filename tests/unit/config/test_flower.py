@@ -14,7 +14,7 @@ from tornado.web import url
 
 from config.cli.flower import make_server
 
-#: What anybody may have: whether it lives, the files that come with it, and the forms of other ways to sign in.
+#: Public pages: the health check, static files, and forms of other ways to sign in.
 OPEN = ("/healthcheck", "/static/", "/login", "/logout")
 
 

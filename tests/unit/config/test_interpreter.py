@@ -73,7 +73,7 @@ def test_the_file_describes_the_interpreter_that_runs_it() -> None:
     minor, grade, summary, executable = ran.stdout.rstrip("\n").split("\t")
     here = this_interpreter()
     assert (minor, int(grade), summary) == ("3.13", here.grade, here.summary)
-    # The one that the virtual environment was made with.
+    # The interpreter of the virtual environment.
     assert Path(executable).exists()
     assert not Path(executable).is_relative_to(ROOT)
 

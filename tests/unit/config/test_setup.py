@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-#: It makes real virtual environments of this Python, whichever interpreter it is asked for, and notes which that was.
+#: A stub that creates virtual environments of this Python and logs the requested interpreter.
 UV = """#!/bin/sh
 printf '%s\\n' "$*" >> "{folder}/uv.log"
 case "$1 $2" in
@@ -23,7 +23,7 @@ case "$1 $2" in
     "venv "*) sleep {slow}; for last; do :; done; exec "{python}" -m venv --without-pip "$last" ;;
 esac
 """
-#: A Python that answers `config/interpreter.py` as it is made to, and nothing else.
+#: A Python with scripted answers to `config/interpreter.py`.
 PYTHON = """#!/bin/sh
 case "$*" in
     *config/interpreter.py) printf '{minor}\\t{grade}\\t{summary}\\t%s\\n' "$0" ;;
@@ -90,7 +90,7 @@ class Place:
         return output
 
     def fail(self) -> str:
-        """Run set-up, which fails; return its last line."""
+        """Run the setup, which fails; return its output."""
         ran = self.start()
         output, errors = ran.communicate()
         assert ran.returncode == 1, output + errors
@@ -98,13 +98,13 @@ class Place:
         return errors.splitlines()[-1]
 
     def chosen(self) -> list[str]:
-        """Return the interpreters that environments were made with, in order."""
+        """Return the interpreters of the created environments, in order."""
         log = (self.clone.parent / "uv.log").read_text().splitlines()
         arguments = [line.partition(" --python ")[2] for line in log if line.startswith("venv ")]
         return [line.removesuffix(f" {self.clone}/.venv") for line in arguments]
 
     def change_lock(self) -> None:
-        """Give set-up something to do."""
+        """Change the lock file, so that setup has work."""
         with (self.clone / "requirements.lock").open("a") as lock:
             lock.write("#\n")
 
@@ -136,7 +136,7 @@ def stub_uv(folder: Path, *, version: str = "0.13.9", slow: float = 0) -> str:
 
 
 def bootstrap(place: Place, *, pip: bool, install: str | None = None) -> Path:
-    """Write a Python without venv; its pip installs the stub of uv, unless it is to do otherwise."""
+    """Write a Python without venv; its pip installs the stub of uv by default."""
     folder = place.clone.parent
     stub = write(folder / "stub-uv", stub_uv(folder))
     installed = f'.tools/uv/bin && cp "{stub}" .tools/uv/bin/uv'

@@ -68,7 +68,7 @@ def backlog_of(
     ended: Mapping[UUID, list[ChildGoal]] | None = None,
     heartbeat_id: UUID | None = HEARTBEAT,
 ) -> Backlog:
-    """Return a backlog with these rows, changed by a heartbeat unless said otherwise."""
+    """Return a backlog with these rows, changed by a heartbeat by default."""
     planned = list(plans)
     rows = BacklogRows(
         goals={goal.id: goal for goal in goals},
@@ -88,7 +88,7 @@ def draft_of(*texts: str, needing: str = "", **of: Any) -> PlanDraft:
 
 
 def with_committed_status(steps: Iterable[StepRow]) -> list[StepRow]:
-    """Return the steps, committed."""
+    """Return the steps with the status committed."""
     rows = list(steps)
     for step in rows:
         step.status = StepStatus.COMMITTED

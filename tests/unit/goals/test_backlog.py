@@ -224,7 +224,7 @@ def test_a_goal_that_is_closed_blocks_no_other() -> None:
     backlog = backlog_of(boat, reef)
     backlog.move(boat.id, C)
     assert reef.blocked_by_goal_id is None
-    # It was not worked on, so it is not touched.
+    # The goal was not worked on, so its time is unchanged.
     assert (reef.touched_at, backlog.changes().changed_goals) == (LONG_AGO, (boat, reef))
 
 

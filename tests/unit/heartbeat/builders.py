@@ -223,5 +223,5 @@ def section(name: str, **changes: Any) -> str:
 
 
 def reflex(view: Situation) -> dict[str, Any]:
-    """Ask the reflex policy, as its adapter does: by JSON."""
+    """Return the reply of the reflex policy, called by JSON as in its adapter."""
     return reflex_reply(view.model_dump(mode="json"))

@@ -19,7 +19,7 @@ def dropped_items(parsed: ParsedReply) -> list[tuple[str, str]]:
 
 
 def assert_parsed(key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]) -> None:
-    """Fail unless the item is read as expected, not at all for None, with these paths dropped."""
+    """Fail unless the item is parsed as expected (None: dropped), with these dropped paths."""
     parsed = parse({key: [item]})
 
     read = parsed.reply.model_dump(mode="json")[key]

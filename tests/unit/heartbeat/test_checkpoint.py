@@ -130,7 +130,7 @@ FULL: dict[str, Any] = {
     "next": NextHeartbeat(due_at=NOW + timedelta(hours=1), trigger="drive"),
     "heard": True,
 }
-#: Set anew for each leg, written with it, or stored in a column of its own.
+#: Set for each leg, committed with the leg, or stored in a separate column.
 STORED_ELSEWHERE = {"moment", "view", "opening", "focus", "prompt", "effects", "character"}
 
 
@@ -169,7 +169,7 @@ def test_a_checkpoint_omits_values_stored_elsewhere() -> None:
     assert not STORED_ELSEWHERE & set(written["beat"])
     read = round_trip(heartbeat).state
     assert (read.opening, read.focus, read.prompt, read.character) == (None, None, None, "")
-    # The effects of a leg are written with it, and must not be brought about again.
+    # The effects of a leg are committed with it, and must not be repeated.
     assert read.effects == heartbeat_of().effects
 
 

@@ -133,7 +133,7 @@ def decisions_on(
         ("reprioritize", {"goal_id": "g", "state": "completed"}, ALL, 9, DecisionVerdict.INVALID, "state:"),
         ("reflect", REFLECT, ALL, 1, DecisionVerdict.TOO_LITTLE_ENERGY, "reflect costs 2, 1 energy is left"),
         ("recall", RECALL, ALL, 0.5, DecisionVerdict.TOO_LITTLE_ENERGY, "recall costs 1, 0.5 energy is left"),
-        # The order of the checks: what comes first is what is told.
+        # The order of the checks: the first failed check is the reported one.
         ("fly", {}, (), 0, DecisionVerdict.UNKNOWN, "there is no action"),
         ("recall", {}, ("rest",), 0, DecisionVerdict.NOT_PERMITTED, "does not allow"),
         ("recall", {}, ALL, 0, DecisionVerdict.INVALID, "query"),

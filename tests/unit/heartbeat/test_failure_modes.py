@@ -123,7 +123,7 @@ def test_each_failure_is_noticed_from_its_limit_on(
 
 
 def narrated_heartbeat(thinking: str, *outcomes: tuple[str, str], goal: str = "") -> RecentHeartbeat:
-    """Return a heartbeat as its story tells it: what it thought, did, and how far its goal is."""
+    """Return a heartbeat with the narrative of its thoughts, actions and goal progress."""
     results = [
         ActionResult(index=0, action=action, outcome=ActionOutcome.SUCCESS, summary=summary, cost=1)
         for action, summary in outcomes
@@ -208,13 +208,13 @@ def test_a_loop_is_noticed_in_paraphrased_narratives(
 @pytest.mark.parametrize(
     "heartbeats",
     [
-        # Of one theme, and each something else.
+        # One subject, with different content each time.
         [recent_heartbeat(topics=(f"{side} pier",)) for side in ("north", "south", "east", "west", "inner")],
         [
             recent_heartbeat(topics=(text,))
             for text in ("river floods", "river trade", "river boats", "ferry fares", "tolls")
         ],
-        # It came up, and went again.
+        # A subject that appeared and disappeared.
         [recent_heartbeat(topics=(topic,)) for topic in (*FLOODS[:3], "bread", "ferries")],
         [recent_heartbeat(topics=(topic,)) for topic in FLOODS[:3]],
         [recent_heartbeat(topics=("0192f0c1-7a0b-7c31-9f65-3b1f8f1c2a1" + n,)) for n in "12345"],

@@ -20,7 +20,7 @@ LONG = "word " * 220
 
 
 def fit_situation(view: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
-    """Fit a situation into these shares, the seed's where none is given."""
+    """Fit a situation into these shares, by default those of the seed."""
     given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
     fit_result, rendered = fit(view, given, lambda situation: render(situation, NONCE))
     return fit_result.situation, dict(fit_result.cut), {section.name: section.text for section in rendered}
@@ -72,7 +72,7 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
 @pytest.mark.parametrize(
     ("changes", "allowed", "cut", "shown", "omitted"),
     [
-        # Of what was recalled, the best stays; of what is recent, the latest.
+        # The best recalled memories and the latest recent ones stay.
         (
             {
                 "recent": [memory(f"a{n}", content=LONG) for n in range(4)],
@@ -126,7 +126,7 @@ def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
             ["p1", "p2"],
             ["p3"],
         ),
-        # What came last waits; what is urgent and what others wrote does not.
+        # The latest percepts stay pending; urgent ones and messages are shown.
         (
             {
                 "percepts": [

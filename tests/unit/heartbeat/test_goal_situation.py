@@ -44,7 +44,7 @@ _GOAL: dict[str, Any] = {
 
 
 def goal_row(**of: Any) -> list[Any]:
-    """Return a goal as the database gives it: an array in this order."""
+    """Return a goal in the form of the query: an array in this order."""
     return list({**_GOAL, **of}.values())
 
 

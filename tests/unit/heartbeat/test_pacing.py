@@ -82,7 +82,7 @@ def test_hours_are_those_of_a_wall_clock(hours: ActiveHours, moment: str, within
         (DAY, "2026-10-24 21:30", "2026-10-25 07:00"),
         # A beginning that does not exist that day: 02:30 becomes 03:30.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-03-29 00:00", "2026-03-29 01:30"),
-        # One that comes twice: the first.
+        # A local time that occurs twice: the first occurrence.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-24 23:00", "2026-10-25 00:30"),
     ],
 )

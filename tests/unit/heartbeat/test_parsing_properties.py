@@ -15,7 +15,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import REPLY_KEYS, Reply
 
-#: A NUL as it is, or escaped in JSON.
+#: A NUL, plain or escaped in JSON.
 _NUL = re.compile(r"\x00|(?<!\\)(?:\\\\)*\\u0000")
 WHOLE: dict[str, Any] = {
     "thinking": "hm",

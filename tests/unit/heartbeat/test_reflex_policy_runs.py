@@ -102,7 +102,7 @@ def test_the_same_situation_gives_the_same_reply(view: Situation) -> None:
 
 @dataclass
 class Life:
-    """The least world in which replies have their effects."""
+    """A minimal world in which replies have their effects."""
 
     goals: dict[str, GoalView]
     intents: dict[str, IntentView] = field(default_factory=dict)

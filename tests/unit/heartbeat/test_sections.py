@@ -27,11 +27,11 @@ LESSER = goal("harbour", priority=2.0)
     [
         ({}, True),
         ({"intents": [intent(), intent("dive", goal_id="goal-reef")]}, False),
-        # A step that another heartbeat has taken up is one, too.
+        # A step locked by another heartbeat counts, too.
         ({"intents": [intent(), intent("dive", goal_id="goal-reef", status=IntentStatus.LOCKED)]}, False),
-        # What waits for something cannot be brought forward by steps.
+        # Steps do not help a blocked goal.
         ({"goals": [goal("reef", blocked_by="the tide"), LESSER]}, False),
-        # It is no goal to break into steps: what is done for it are goals of their own.
+        # Aspirations and goals by rule are pursued by goals of their own, not by steps.
         ({"goals": [goal("reef", layer=GoalLayer.ASPIRATION), LESSER]}, False),
         ({"goals": [goal("reef", rule="survival"), LESSER]}, False),
         ({"goals": [LESSER, FOREMOST]}, True),

@@ -41,13 +41,13 @@ LATER, EARLIER = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
         (9.0, 10.0, 10.0, 9.0),
         # The heartbeat changes nothing.
         (None, 10.0, 15.0, None),
-        # What was given or taken meanwhile is added.
+        # A concurrent change is added.
         (9.0, 10.0, 15.0, 14.0),
         (9.0, 10.0, 7.0, 6.0),
         # Within the bounds.
         (18.0, 10.0, 15.0, 20.0),
         (1.0, 10.0, 7.0, 0),
-        # What comes back at a heartbeat is its own doing.
+        # The regeneration belongs to the heartbeat.
         (19.0, 10.0, 10.0, 19.0),
     ],
 )
@@ -89,7 +89,7 @@ NEW_MOOD = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
     [
         (NEW_MOOD, STORED_MOOD, STORED_MOOD, (0.1, 0.1), NEW_MOOD),
         (None, STORED_MOOD, NEW_MOOD, (0.1, 0.1), None),
-        # The heartbeat's own share is added to what a conversation has made of it.
+        # The heartbeat's own share is added to the mood after a conversation.
         (
             NEW_MOOD,
             STORED_MOOD,

@@ -40,7 +40,7 @@ IDS = [UUID(int=number) for number in range(400)]
 def mind_vectors(
     seed: int, *, groups: int = 4, members: int = 5, others: int = 15, width: int = 64
 ) -> Vectors:
-    """Return vectors of a mind with that many groups, and others that lie nowhere near."""
+    """Return vectors of a mind with this number of groups, and distant other vectors."""
     chance = np.random.default_rng(seed)
     centres = np.repeat(chance.standard_normal((groups, width)), members, axis=0)
     rows = np.concatenate([centres, np.zeros((others, width))]) + np.concatenate(

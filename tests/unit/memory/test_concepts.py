@@ -86,7 +86,7 @@ def as_parents(forest: dict[int, int]) -> dict[int, int | None]:
 
 
 def ancestors_of(parents: dict[int, int | None], concept: int) -> tuple[int, ...]:
-    """Return what stands above a concept, step by step."""
+    """Return the ancestors of a concept, nearest first."""
     above: list[int] = []
     at = parents[concept]
     while at is not None:

@@ -24,7 +24,7 @@ from arbor.memory.trust import Source
 _VOCABULARY = """
 paul anna berlin rome moved from to lent car monday friday seven one two finished started not never she he 4711
 """
-#: Words that say something, and numbers.
+#: Words with a meaning, and numbers.
 WORDS = st.lists(st.sampled_from(_VOCABULARY.split()), min_size=2, max_size=12)
 
 

@@ -70,7 +70,7 @@ WEEK = timedelta(weeks=1)
         ({"importance": 0.19}, Reason.TRIVIAL),
         ({"importance": 0.2}, None),
         ({"importance": 0.19, "age": timedelta(hours=23)}, None),
-        # A fact is not small talk: it goes when it has faded.
+        # A fact is not small talk: it is forgotten when it has faded.
         ({"importance": 0.19, "type": MemoryType.SEMANTIC}, None),
         # 0.15 + 0.85 · 0.1 · ln(1 + 1) = 0.209
         ({"importance": 0.15, "uses": 1}, None),
@@ -85,7 +85,7 @@ WEEK = timedelta(weeks=1)
         ({"importance": 0.0, "retention": Retention.PERMANENT}, None),
         ({"expires_at": NOON}, Reason.EXPIRED),
         ({"expires_at": NOON + timedelta(seconds=1)}, None),
-        # A date that somebody set holds for what is protected too.
+        # An explicit expiry applies to protected memories too.
         ({"expires_at": NOON, "retention": Retention.PERMANENT}, Reason.EXPIRED),
     ],
 )

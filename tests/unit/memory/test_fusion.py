@@ -7,7 +7,6 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -156,7 +155,7 @@ def test_the_best_memory_raises_its_whole_episode() -> None:
         ranking[1].terms.episode == ranking[2].terms.episode == pytest.approx(0.8 * DEFAULT_WEIGHTS.episode)
     )
     assert ranking[3].terms.episode == 0
-    # It belongs to none: it is one of its own.
+    # A memory without an episode is an episode of its own.
     assert ranking[4].terms.episode == pytest.approx(0.2 * DEFAULT_WEIGHTS.episode)
 
 
@@ -202,13 +201,9 @@ def test_no_candidates_or_a_limit_of_zero_yield_no_ranking() -> None:
 
 def test_equal_vectors_score_no_meaning() -> None:
     flat = Background(mean=0.7, deviation=0.0)
-    ranking = rank(
-        ScoreInputs(
-            candidates=Candidates.of(some({"similarity": 0.7})), reading=EMPTY_QUERY, background=flat
-        ),
-        now=NOW,
-        limit=1,
-    )
+    candidates = Candidates.of(some({"similarity": 0.7}))
+    inputs = ScoreInputs(candidates=candidates, reading=EMPTY_QUERY, background=flat)
+    ranking = rank(inputs, now=NOW, limit=1)
     assert ranking[0].terms.meaning == 0
 
 
@@ -376,18 +371,11 @@ def test_every_memory_that_use_can_lift_is_a_contender() -> None:
             )
             for number in range(1, 200)
         ]
-        inputs: dict[str, Any] = {
-            "reading": EMPTY_QUERY,
-            "background": BACKGROUND,
-            "weights": DEFAULT_WEIGHTS,
-        }
         candidates = Candidates.of(bare)
-        places = contenders(
-            candidates,
-            lasting_terms(ScoreInputs(candidates=candidates, **inputs)),
-            weights=DEFAULT_WEIGHTS,
-            limit=limit,
+        inputs = ScoreInputs(
+            candidates=candidates, reading=EMPTY_QUERY, background=BACKGROUND, weights=DEFAULT_WEIGHTS
         )
+        places = contenders(candidates, lasting_terms(inputs), weights=DEFAULT_WEIGHTS, limit=limit)
         assert limit <= len(places) < 199
         for _ in range(20):
             used = [

@@ -16,7 +16,7 @@ from arbor.memory.values import MemoryType, Retention
 
 EPISODIC, SEMANTIC = MemoryType.EPISODIC, MemoryType.SEMANTIC
 
-#: (who said it, what, importance, kept as)
+#: (role, text, importance, retention)
 CASES = [
     # Asked to remember.
     ("user", "Remember this: the gate code is 4711.", 1.0, "permanent"),
@@ -58,7 +58,7 @@ CASES = [
     ("user", "See you later!", 0.15, "routine"),
     ("user", "Have a great day", 0.15, "routine"),
     ("user", "Good night, everyone.", 0.15, "routine"),
-    # Looks like small talk, says something.
+    # Resembles small talk, but has content.
     ("user", "Ok, 4711.", 0.5, "lasting"),
     ("user", "Yes, at the harbour.", 0.5, "lasting"),
     ("user", "Good morning, the river froze.", 0.5, "lasting"),

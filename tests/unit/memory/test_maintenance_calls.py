@@ -75,7 +75,7 @@ def test_memories_omitted_from_a_prompt_are_reported() -> None:
 @given(st.lists(st.text(max_size=3_000), max_size=60))
 def test_a_prompt_is_bounded(texts: list[str]) -> None:
     content = _request(*texts).messages[0].content
-    # Indents of broken lines and the heads of entries come on top.
+    # Indents of broken lines and heads of entries are added.
     assert len(content) < 8 * PROMPT_CHARACTERS
 
 

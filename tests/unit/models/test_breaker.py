@@ -32,7 +32,7 @@ def breaker(seconds: Seconds) -> Breaker:
 
 
 def call(breaker: Breaker, error: BaseException | None = None) -> None:
-    """Let a call through; it ends with `error`, which is swallowed here, or well."""
+    """Run a call that succeeds, or ends with `error`, which is suppressed here."""
     try:
         with breaker.guard():
             if error is not None:

@@ -54,7 +54,7 @@ def counts(name: str, outcome: NodeOutcome) -> Step:
 
 
 def needs(*wanted: Any, name: str = "answers") -> Step:
-    """Return a step that asks for these things, one after the other, and stores the answers."""
+    """Return a step with these needs, one after the other, that stores the answers."""
 
     def step(state: State) -> Steps[State]:
         answers = []

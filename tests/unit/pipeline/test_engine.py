@@ -143,7 +143,7 @@ def run_from(graph: Any, checkpoint: Checkpoint[State], handlers: Any, **options
 
 
 def stored_copy(checkpoint: Checkpoint[State]) -> Checkpoint[State]:
-    """Return a checkpoint as another process reads it."""
+    """Return a checkpoint as loaded by another process."""
     position, state = json.loads(json.dumps([checkpoint.position(), checkpoint.state]))
     return Checkpoint.at(position, state)
 

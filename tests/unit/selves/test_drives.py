@@ -59,12 +59,12 @@ def test_the_constants_are_those_of_the_source(drive: Drive, rate: float, cooldo
         ({"building": True}, 0, 0.5),
         ({"building": True}, 10, 0.7),
         ({"building": True}, 1000, 1.0),
-        # Without its cause it returns to the baseline, from above and from below.
+        # Without a cause the level returns to the baseline, from above and from below.
         ({"building": False, "level": 0.9}, 4, 0.7),
         ({"building": False, "level": 0.9}, 100, 0.5),
         ({"building": False, "level": 0.3}, 2, 0.4),
         ({"building": False, "level": 0.3}, 100, 0.5),
-        # After it was satisfied it returns to the baseline until the cool-down is over.
+        # After satisfaction the level returns to the baseline until the cool-down is over.
         ({"building": True, "level": 0.6, "satisfied_at": NOW}, 0.5, 0.575),
         ({"building": True, "level": 0.6, "satisfied_at": NOW}, 10.5, 0.775),
         ({"building": True, "level": 0.5, "satisfied_at": NOW}, 0.5, 0.5),

@@ -28,7 +28,7 @@ from apps.tenants.packing import (
     unpack_text,
 )
 
-#: A little, more than that, and as much as a heartbeat sees.
+#: A small value, a medium one, and one of the size of a situation.
 SMALL: dict[str, Any] = {"a": [1, 2.5, None, True, "“ä”\n\x00"]}
 MEDIUM = {"lines": [f"line {number} of a few" for number in range(20)]}
 LARGE = {"lines": [f"line {number} of quite a few, with more to say" for number in range(200)]}
@@ -138,5 +138,5 @@ def test_a_constant_of_sql_contains_the_packed_bytes() -> None:
     ],
 )
 def test_the_dictionaries_are_those_that_rows_were_packed_with(dictionary: Path, digest: str) -> None:
-    """Whoever wants another one adds a form for it: with this one changed, stored rows cannot be read."""
+    """A new dictionary needs a new form: stored rows cannot be read with a changed one."""
     assert hashlib.sha256(dictionary.read_bytes()).hexdigest() == digest

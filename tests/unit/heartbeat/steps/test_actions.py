@@ -39,7 +39,7 @@ KNOWN = UUID(int=1000)
 
 
 def permitted(action: str, **params: Any) -> Decision:
-    """Return a decision that runs, with the action's parameters whole, and its price."""
+    """Return a permitted decision with complete parameters and the cost of the action."""
     spec = ACTIONS.get(action)
     assert spec is not None
     whole = spec.params.model_validate(params).model_dump(mode="json")
@@ -178,7 +178,7 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     assert request.only.types == frozenset({MemoryType.SEMANTIC})
     assert request.only.since is not None
     assert request.only.without_session == NOT_OWN_BEATS.without_session
-    # What it looks for on purpose is not coloured by how it feels.
+    # A deliberate search does not depend on the mood.
     assert request.mood is None
     assert (clusters.recalled, clusters.vector, clusters.model) == (memories, [0.5, 0.5], MODEL)
     result = heartbeat.deeds[0].result

@@ -37,7 +37,7 @@ MISSING_ID = str(UUID(int=99))
 
 
 def run_with_backlog(step: Any, heartbeat: Beat, backlog: Backlog | None) -> tuple[Beat, Answers]:
-    """Run a step; without a backlog it must not ask for one."""
+    """Run a step; without a backlog the step must not need one."""
     answers = Answers({OpenBacklog: backlog} if backlog is not None else {})
     return answers.run(step(heartbeat)).state, answers
 
@@ -46,7 +46,7 @@ def changes_of(heartbeat: Beat) -> list[tuple[str, str]]:
     return [(change.title, change.kind.value) for change in heartbeat.present.goal_changes]
 
 
-# --- Goals that rules make -----------------------------------------------------------------------------
+# --- Goals created by rule -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_rules_add_goals_by_the_situation(
     ] * len(rules)
     assert [backlog.goal(change.goal_id).rule for change in goal_changes] == rules
     assert result.effects.backlog is (backlog if rules else None)
-    # The new goals are seen in this very heartbeat, in order.
+    # The new goals are part of the same heartbeat's situation, in order.
     ids = {change.goal_id for change in goal_changes}
     assert ids <= {item.id for item in result.situation.goals}
     priorities = [item.priority for item in result.situation.goals]
@@ -129,7 +129,7 @@ def test_a_heartbeat_without_plans_or_intents_loads_no_backlog() -> None:
         store_decompositions, heartbeat_of(decisions=[refused], counted=["x"], reply=Reply()), None
     )
     assert answers.needs == []
-    # None of this turn, whatever an earlier one counted.
+    # This turn counts none, whatever an earlier one counted.
     assert heartbeat.counted == []
 
 
@@ -188,7 +188,7 @@ def test_a_reply_plans_goals_and_lists_invalid_plans() -> None:
 
 
 def run_goals(*records: Any, intents: Any = (), **changes: Any) -> tuple[Beat, Backlog]:
-    """Run `goals` after these deeds, with intents that the heartbeat has locked where their actions ran."""
+    """Run `goals` after these actions, with intents locked where their actions ran."""
     rows = [goal_row("reef")]
     ran = {record.decision.intent_id for record in records if record.decision.runs}
     keys = [str(intent.id) for intent in intents if str(intent.id) in ran]

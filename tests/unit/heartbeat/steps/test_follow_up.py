@@ -26,7 +26,7 @@ PERCEPTS = [percept(id=str(UUID(int=50)))]
 
 
 def heartbeat_after_actions(**changes: Any) -> Beat:
-    """Return a heartbeat that has acted in its first turn, and found something to read."""
+    """Return a heartbeat whose first turn ran actions with results to read."""
     values: dict[str, Any] = {
         "view": situation(percepts=PERCEPTS, energy=10.0),
         "present": TurnRecord(deeds=[RECALLED], reasoning="Who?"),
@@ -59,7 +59,7 @@ def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
     assert "Ines keeps it." in heartbeat.follow_up
     assert "9 energy left." in heartbeat.follow_up
     assert heartbeat.said_tokens > 100
-    # What this turn decided is over; what it did is on record.
+    # The decisions of the turn are cleared; its actions are recorded.
     assert (heartbeat.reply, heartbeat.decisions, heartbeat.untaken, heartbeat.deeds) == (None, [], [], [])
     assert heartbeat.earlier.deeds == [RECALLED]
     assert heartbeat.earlier_reply is not None
@@ -111,7 +111,7 @@ def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
 
     assert (heartbeat.goes_on, heartbeat.said.thinking) == (False, "Who?\n\nInes.")
     assert [record.result.action for record in heartbeat.whole.deeds] == ["recall", "rest"]
-    # The energy it began with: its results say what it spent.
+    # The energy at the beginning: the results contain the spending.
     assert heartbeat.situation.energy == 10.0
 
 

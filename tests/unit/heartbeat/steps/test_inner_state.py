@@ -21,7 +21,7 @@ from arbor.selves.emotions import DELTAS, USUAL, Event
 from tests.unit.heartbeat.builders import NOW, percept, situation
 from tests.unit.heartbeat.state_builders import HEARTBEAT, HOUR, Answers, action_record_of, heartbeat_of
 
-#: Nothing that it does is new to it.
+#: Experience with every action: no action is new.
 KNOWN = [
     CapabilityView(action=name, attempts=4, successes=4)
     for name in ("recall", "reflect", "rest", "connect", "reach_out_user")
@@ -64,12 +64,12 @@ def refused_record(view: MatchedBoundary) -> Any:
         ([action_record_of("recall", outcome=ActionOutcome.PARTIAL)], [], {}, {}, []),
         ([action_record_of("reach_out_user", cost=5)], [], {}, {}, [Event.REACH_OUT]),
         ([], [goal_change(GoalChangeKind.COMPLETED)], {}, {}, [Event.GOAL_DONE]),
-        # What a rule did to a goal is no deed of the agent's.
+        # A goal change by rule is no action of the agent.
         ([], [goal_change(GoalChangeKind.COMPLETED, by_rule=True)], {}, {}, []),
         ([], [], {"percepts": [percept()]}, {}, [Event.CONTACT]),
         ([], [], {"percepts": [percept(kind="environment")]}, {}, []),
         ([], [], {}, {"concerns": ["wind"]}, [Event.CONCERN]),
-        # A boundary that was pressed twice hurts once; a mere flag presses nobody.
+        # A boundary matched twice counts once; a flag has no effect.
         (
             [refused_record(boundary_match())],
             [],
@@ -95,7 +95,7 @@ def test_events_of_a_heartbeat_move_the_mood(
     arousal = sum(DELTAS[event].arousal for event in events)
     assert heartbeat.emotional_valence == pytest.approx(min(1, max(-1, USUAL.valence + valence)), abs=1e-3)
     assert heartbeat.arousal == pytest.approx(min(1, max(0, USUAL.arousal + arousal)), abs=1e-3)
-    # Its own share, for the commit: somebody may talk to the agent meanwhile.
+    # The heartbeat's own share, for the commit: a conversation may move the mood meanwhile.
     assert heartbeat.moved is not None
     assert (heartbeat.moved.valence, heartbeat.moved.arousal) == pytest.approx((valence, arousal))
     assert heartbeat.state.mood is not None
@@ -153,7 +153,7 @@ def test_success_counts_and_lessons_of_actions_are_recorded() -> None:
     taught = [
         (item.action, item.about, item.outcome.value, item.lesson) for item in heartbeat.effects.experiences
     ]
-    # What cost nothing taught nothing.
+    # Free actions teach no lesson.
     assert taught == [
         ("recall", "ferries", "failure", "Avoid doing recall (ferries) the same way again: recall worked"),
         ("recall", "", "success", ""),

@@ -56,7 +56,7 @@ def inquiry_at_appraisal(**changes: Any) -> Inquiry:
 
 
 def heartbeat_with_inquiries(*work: Inquiry, **changes: Any) -> Beat:
-    """Return a heartbeat whose actions have begun these inquiries."""
+    """Return a heartbeat whose actions have started these inquiries."""
     records = [
         action_record_of(
             f"inquire_{item.depth}", index=place, outcome=ActionOutcome.UNKNOWN, cost=3 if place == 0 else 6
@@ -81,7 +81,7 @@ def resume_inquiries(heartbeat: Beat, result: EndedCall, answers: Answers | None
 
 
 def suspension_of(result: NodeResult[Beat]) -> tuple[str, str, ModelRequest]:
-    """Return of a suspension its kind, the model and the request."""
+    """Return the kind, model and request of a suspension."""
     assert result.suspend is not None
     question: Question = result.suspend.payload
     return result.suspend.kind, question.model, ModelRequest.from_json(question.request)
@@ -153,7 +153,7 @@ def test_a_shallow_answer_is_stored_and_reported() -> None:
     assert (memory.importance, memory.occurred_at) == (0.6, NOW)
     assert memory.trust <= MOST_WEB_TRUST
     assert [source["reference"] for source in memory.detail["sources"]] == [page["url"] for page in PAGES]
-    # Its text is known only now: maintenance embeds it.
+    # The text is new: maintenance embeds it.
     assert need.vectors is None
     heartbeat = result.state
     (record,) = heartbeat.deeds

@@ -31,7 +31,7 @@ def drives_of(**levels: float) -> dict[str, Any]:
 
 
 def new_heartbeat(view: dict[str, Any], opening: Opening | None = None, **changes: Any) -> Beat:
-    """Return a heartbeat that has just begun and has reflected at the heartbeat before."""
+    """Return a heartbeat that has just begun, after a heartbeat with a reflection."""
     return heartbeat_of(
         view=situation(**view),
         opening=opening or opening_of(pulse=RecentActivity(beats=REFLECTED)),
@@ -65,7 +65,7 @@ def test_the_record_begins_with_the_energy_there_is() -> None:
         ({"proposals": [proposal()]}, {}, ""),
         ({"beat_number": 5}, {}, ""),
         ({}, {"selfhood": Selfhood(drives=drives_of(curiosity=0.9))}, ""),
-        # Tiredness wakes nobody.
+        # The drive for rest starts no heartbeat.
         (
             {},
             {"selfhood": Selfhood(drives=drives_of(rest=0.9))},

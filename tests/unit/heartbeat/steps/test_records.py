@@ -119,7 +119,7 @@ def test_notes_are_placed_together_with_the_heartbeat() -> None:
     assert (plain.occurred_at, requested.occurred_at) == (datetime(2025, 12, 24, 12, tzinfo=UTC), NOW)
     assert itself.session == "heartbeats"
     assert np.shape(answers.needs[1].vectors) == (3, 2)
-    # New notes were learned in this beat.
+    # New notes are learned in this heartbeat.
     assert heartbeat.memory_id == UUID(int=1002)
     assert heartbeat.effects.learned == (UUID(int=1000), UUID(int=1001))
 
@@ -127,7 +127,7 @@ def test_notes_are_placed_together_with_the_heartbeat() -> None:
 @pytest.mark.parametrize(
     ("vectors", "here", "placings"),
     [
-        # Of the notes and the heartbeat only some have vectors: those that have are stored with them.
+        # Only some texts have vectors; those are stored with them.
         ({}, True, [(1, False), (1, True)]),
         ({"a note": [1.0, 0.0]}, False, [(1, True), (1, False)]),
         ({}, False, [(2, False)]),
@@ -162,7 +162,7 @@ def test_known_memories_do_not_count_as_learned() -> None:
     assert (heartbeat.memory_id, heartbeat.effects.learned) == (UUID(int=2), (UUID(int=7),))
 
 
-# --- What goes with it ---------------------------------------------------------------------------------
+# --- Further effects ---------------------------------------------------------------------------------
 
 
 def test_percepts_are_buffered_consumed_and_searched_for_code() -> None:
@@ -201,7 +201,7 @@ def test_an_item_beyond_a_boundary_is_narrated_once() -> None:
     assert heartbeat.narrative.count("note something") == 1
 
 
-# --- The state after it --------------------------------------------------------------------------------
+# --- State afterwards --------------------------------------------------------------------------------
 
 
 def test_the_state_after_a_heartbeat_is_complete() -> None:

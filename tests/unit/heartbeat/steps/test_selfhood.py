@@ -137,7 +137,7 @@ def test_an_unsure_or_baseless_insight_is_dropped_with_its_reason(item: Identity
     result = answers.run(identity_insights(heartbeat))
 
     (dropped,) = result.state.present.dropped
-    # Its place in the reply as the model gave it.
+    # The index in the model's original reply.
     assert dropped.path == "identity_insights[1]"
     assert reason in dropped.reason
     assert Propose not in answers.kinds

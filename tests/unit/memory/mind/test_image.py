@@ -19,7 +19,7 @@ QUERY = np.array(vector(1), dtype=np.float16).astype(np.float32)
 
 
 def described(image: MindImage) -> dict[int, tuple[Any, ...]]:
-    """Return what an image says of each active memory."""
+    """Return the values of each active memory of an image."""
     words = image.word_scores({1: 0.5, 2: 0.25, 7: 1.0})
     all_rows = np.arange(len(image))
     exact = image.exact_similarities(all_rows, QUERY)
