@@ -156,10 +156,10 @@ def test_heartbeats_resume_after_the_servers_were_killed(installation: Installat
 
 
 def test_ctrl_c_stops_everything_and_leaves_no_process(installation: Installation) -> None:
-    said_before = len(installation.lines)
+    lines_before = len(installation.lines)
     assert installation.stop(signal.SIGINT) < STOPPED_WITHIN_S
     assert installation.processes() == []
-    assert "Traceback" not in "".join(installation.lines[said_before:])
+    assert "Traceback" not in "".join(installation.lines[lines_before:])
 
 
 def test_the_next_start_preserves_the_heartbeats(installation: Installation) -> None:
@@ -185,7 +185,7 @@ def test_a_killed_supervisor_does_not_prevent_the_next_start(
     assert installation.process is not None
     installation.process.kill()
     installation.process.wait()
-    _gone, left = psutil.wait_procs(installation.processes(), timeout=15)
+    _ended, left = psutil.wait_procs(installation.processes(), timeout=15)
     if sys.platform == "linux":
         assert left == []
     installation.start()

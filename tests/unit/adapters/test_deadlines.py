@@ -218,7 +218,7 @@ def test_connections_are_reused(
     assert len(opened) == 1
 
 
-def test_excess_calls_wait_for_a_connection_until_their_deadline(stub: RunningStub) -> None:
+def test_calls_beyond_the_connections_fail_after_a_wait(stub: RunningStub) -> None:
     patient = httpx.Timeout(connect=5.0, write=5.0, read=None, pool=0.3)
     with httpx.Client(transport=DeadlineTransport(connections=1), timeout=patient) as narrow:
         silent = model_at(stub.base_url, narrow, model="stub-silent")

@@ -74,7 +74,7 @@ def test_the_reflex_policy_extracts_concepts_by_rule(model: Model) -> None:
         model.complete(_request(CallPurpose.EXTRACT), deadline_s=1).text, count=2
     ).by_place
     assert {"Heron", "Lisbon"} <= {concept.name for concept in concepts[0]}
-    assert "Heron" in {each.name for each in concepts[1]}
+    assert "Heron" in {concept.name for concept in concepts[1]}
 
 
 def test_the_reflex_policy_appraises_importance_by_rule(model: Model) -> None:

@@ -53,9 +53,9 @@ def situation(**changes: Any) -> Situation:
     return Situation(**(values | changes))
 
 
-def answer(seen: Situation, *, nonce: str = "0123456789abcdef") -> ParsedReply:
+def answer(view: Situation, *, nonce: str = "0123456789abcdef") -> ParsedReply:
     """Return the stub's parsed reply to this situation; fail on repairs and dropped items."""
-    prompt = build_prompt(seen, "You are Scout.", nonce)
+    prompt = build_prompt(view, "You are Scout.", nonce)
     parsed = parse_reply(json.dumps(reply_to(f"{prompt.system}\n{prompt.user}")))
     assert (parsed.dropped, parsed.repairs) == ((), ())
     return parsed

@@ -19,7 +19,7 @@ from bench.tuning import JudgedQuestion, tune, variants
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def judged_question(*, words: float, lent: float) -> JudgedQuestion:
+def judged_question(*, words: float, association: float) -> JudgedQuestion:
     """Return a question whose answer, the second candidate, has these scores for words and association with the third."""
     fits = [0.5, words, 0.6]
     candidates = Candidates.of(
@@ -48,7 +48,7 @@ def judged_question(*, words: float, lent: float) -> JudgedQuestion:
     )
     scan = ScanResult(
         candidates=candidates,
-        links=Links.of([(2, 1, lent)]),
+        links=Links.of([(2, 1, association)]),
         background=Background(mean=0.0, deviation=0.0),
         compared=True,
         session=[""] * 3,
@@ -67,7 +67,7 @@ def test_each_weight_is_removed_halved_and_doubled_alone() -> None:
 def test_a_row_compares_recall_with_and_without_the_change() -> None:
     # Without its association, the answer to the first question is third of three.
     rows = tune(
-        [judged_question(words=0.4, lent=1.0), judged_question(words=0.9, lent=0.0)],
+        [judged_question(words=0.4, association=1.0), judged_question(words=0.9, association=0.0)],
         depths=(1, 2),
         weights=DEFAULT_WEIGHTS,
     )

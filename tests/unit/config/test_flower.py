@@ -19,7 +19,7 @@ OPEN = ("/healthcheck", "/static/", "/login", "/logout")
 
 
 def addresses() -> list[str]:
-    patterns = [each.regex.pattern if isinstance(each, url) else each[0] for each in handlers]
+    patterns = [handler.regex.pattern if isinstance(handler, url) else handler[0] for handler in handlers]
     paths = [pattern.rstrip("$").replace("(.+)", "x").replace("(.*)", "x") for pattern in patterns]
     return [path for path in paths if path.startswith("/") and not path.startswith(OPEN)]
 

@@ -53,7 +53,7 @@ def test_a_review_flags_goals_that_need_attention(goal: Reviewed, expected: tupl
 
 
 @pytest.mark.parametrize(
-    ("goal", "themes", "expected"),
+    ("goal", "clusters", "expected"),
     [
         (reviewed(GoalState.QUEUED), (), 0.0),
         (reviewed(GoalState.QUEUED, present_memories=2), (), 0.5),
@@ -65,13 +65,13 @@ def test_a_review_flags_goals_that_need_attention(goal: Reviewed, expected: tupl
     ],
 )
 def test_memories_clusters_and_deadlines_raise_the_relevance(
-    goal: Reviewed, themes: tuple[str, ...], expected: float
+    goal: Reviewed, clusters: tuple[str, ...], expected: float
 ) -> None:
-    assert relevance(goal, themes=themes, now=NOW) == expected
+    assert relevance(goal, themes=clusters, now=NOW) == expected
 
 
-def advice(*goals: Reviewed, themes: tuple[str, ...] = ()) -> list[tuple[Advice, str]]:
-    return [(issue.advice, issue.goal_id) for issue in review(goals, themes=themes, now=NOW)]
+def advice(*goals: Reviewed, clusters: tuple[str, ...] = ()) -> list[tuple[Advice, str]]:
+    return [(issue.advice, issue.goal_id) for issue in review(goals, themes=clusters, now=NOW)]
 
 
 def test_a_review_without_goals_suggests_new_ones() -> None:

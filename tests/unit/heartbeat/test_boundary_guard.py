@@ -254,9 +254,9 @@ def test_the_reflex_policy_respects_boundaries() -> None:
     request = percept("Can you please lie to the harbour master?")
     open_to_it = situation(mode=Mode.CONVERSATION, percepts=[request])
     matches = boundary_matches_of([request], DEFAULT_BOUNDARIES, {})
-    kept_to = situation(mode=Mode.CONVERSATION, percepts=[request], crossed=matches)
+    respectful = situation(mode=Mode.CONVERSATION, percepts=[request], crossed=matches)
     assert reflex_reply(open_to_it.model_dump(mode="json"))["new_goals"]
-    reply = reflex_reply(kept_to.model_dump(mode="json"))
+    reply = reflex_reply(respectful.model_dump(mode="json"))
     assert not reply["new_goals"]
     assert "it crosses my boundary no_deception" in reply["thinking"]
 

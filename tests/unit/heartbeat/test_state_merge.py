@@ -68,13 +68,13 @@ def test_a_whole_amount_stays_whole() -> None:
     gifts=st.lists(st.floats(0, 3), min_size=4, max_size=4),
 )
 def test_a_grant_between_legs_counts_exactly_once(left: list[float], gifts: list[float]) -> None:
-    stored, before, given_so_far = 10.0, FoundState(energy=10.0), 0.0
+    stored, before, granted = 10.0, FoundState(energy=10.0), 0.0
     for wanted, gift in zip(left, gifts, strict=False):
         stored += gift
-        given_so_far += gift
+        granted += gift
         merged = merged_amount(wanted, found=before.energy, now=stored, most=1_000.0)
         assert merged is not None
-        assert merged == pytest.approx(wanted + given_so_far)
+        assert merged == pytest.approx(wanted + granted)
         stored, before = merged, after_writing(before, energy=wanted)
 
 

@@ -65,10 +65,10 @@ def test_each_step_is_recorded_and_observed() -> None:
 
 
 def test_a_step_gets_the_answers_to_its_needs_in_order() -> None:
-    needs_seen: list[str] = []
+    answered: list[str] = []
 
     def answer(need: str) -> str:
-        needs_seen.append(need)
+        answered.append(need)
         return need.upper()
 
     body = "a [type=a]; b [type=b]; start -> a -> b -> done; start -> lost [weight=-1]"
@@ -76,7 +76,7 @@ def test_a_step_gets_the_answers_to_its_needs_in_order() -> None:
         body, {"a": needs("owls", "ferries"), "b": needs("tides", name="more")}, answer=answer
     )
 
-    assert needs_seen == ["owls", "ferries", "tides"]
+    assert answered == ["owls", "ferries", "tides"]
     assert progress.checkpoint.state == {"answers": ["OWLS", "FERRIES"], "more": ["TIDES"]}
     assert nodes_of(progress) == ["a", "b"]
 
@@ -182,8 +182,8 @@ def test_a_suspended_run_resumes_from_its_stored_checkpoint(
 def test_a_step_may_have_needs_when_it_resumes() -> None:
     class Remembers(SuspendingHandler):
         def resume(self, state: State, result: dict[str, Any]) -> Any:
-            found = yield f"about {result['text']}"
-            return NodeResult(state={**state, "found": found})
+            answer = yield f"about {result['text']}"
+            return NodeResult(state={**state, "found": answer})
 
     graph, handlers = suspending_graph()
     handlers["think"] = Remembers()

@@ -41,13 +41,15 @@ def search(*memories: dict[str, Any], near: int | None = None, text: str = "?", 
     )
 
 
-def candidate_ids(mind_search: MindSearch, ties: Ties = NO_ASSOCIATIONS) -> list[int]:
-    _, candidates, _ = complete_search(mind_search, ties)
+def candidate_ids(mind_search: MindSearch, associations: Ties = NO_ASSOCIATIONS) -> list[int]:
+    _, candidates, _ = complete_search(mind_search, associations)
     return [memory_id.int for memory_id in whole(candidates.ids)]
 
 
-def complete_search(mind_search: MindSearch, ties: Ties = NO_ASSOCIATIONS) -> tuple[Any, Candidates, Links]:
-    return complete(mind_search, choose(mind_search), ties)
+def complete_search(
+    mind_search: MindSearch, associations: Ties = NO_ASSOCIATIONS
+) -> tuple[Any, Candidates, Links]:
+    return complete(mind_search, choose(mind_search), associations)
 
 
 def matching(number: int, **parts: Any) -> dict[str, Any]:
@@ -75,9 +77,9 @@ def test_equal_candidates_are_chosen_in_the_order_of_their_ids() -> None:
 
 def test_turns_beside_a_chosen_one_are_candidates_too() -> None:
     talk = [{"id": 10 + place, "session": "talk", "position": place} for place in range(9)]
-    walk = [{"id": 30 + place, "session": "walk", "position": place} for place in range(9)]
+    trip = [{"id": 30 + place, "session": "walk", "position": place} for place in range(9)]
     talk[4]["words"] = {1: 1.0}
-    assert candidate_ids(search(*talk, *walk)) == [12, 13, 14, 15, 16]
+    assert candidate_ids(search(*talk, *trip)) == [12, 13, 14, 15, 16]
 
 
 def test_a_crowded_place_adds_a_limited_number_of_neighbors() -> None:
@@ -135,12 +137,12 @@ def test_a_named_time_adds_memories_of_that_time() -> None:
 def test_associations_add_associated_memories() -> None:
     others = [{"id": number} for number in range(100, 150)]
     borrowers = [*range(100, 140), 4_000]
-    ties = Ties(
+    associations = Ties(
         lender=halves([UUID(int=1)] * len(borrowers)),
         borrower=halves([UUID(int=number) for number in borrowers]),
         share=np.linspace(0.9, 0.1, len(borrowers)),
     )
-    _, candidates, links = complete_search(search(matching(1), *others, limit=1), ties)
+    _, candidates, links = complete_search(search(matching(1), *others, limit=1), associations)
     ids = [memory_id.int for memory_id in whole(candidates.ids)]
     assert ids == [1, *range(100, 100 + REMINDED)]
     assert [ids[place] for place in links.lender.tolist()] == [1] * REMINDED
@@ -148,8 +150,8 @@ def test_associations_add_associated_memories() -> None:
 
 
 def test_associations_of_another_agent_are_ignored() -> None:
-    ties = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
-    _, candidates, links = complete_search(search(matching(1), {"id": 2}, limit=1), ties)
+    associations = Ties(lender=halves([UUID(int=50)]), borrower=halves([UUID(int=2)]), share=np.array([1.0]))
+    _, candidates, links = complete_search(search(matching(1), {"id": 2}, limit=1), associations)
     assert [memory_id.int for memory_id in whole(candidates.ids)] == [1]
     assert not len(links.share)
 
