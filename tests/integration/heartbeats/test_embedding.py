@@ -34,8 +34,8 @@ from tests.integration.heartbeats.beater import Script, action_of, memory_of, re
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.together import Together, counted
-from tests.unit.heartbeat.beats import heartbeat_of
 from tests.unit.heartbeat.builders import goal
+from tests.unit.heartbeat.state_builders import heartbeat_of
 
 REMOTE = EmbeddingModel(name="tei/remote", dimension=64)
 REPLY = Reply(memory_notes=[MemoryNote(text="Ferries are late on Sundays.")])

@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's protocol as a test wants it to."""
+"""A fake server of the OpenAI protocol with scripted responses."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def model_on(
 
 
 class Recorder:
-    """A server that answers from a list, the last one for ever, and keeps what it was sent."""
+    """A server that answers from a list, repeats the last answer, and records requests."""
 
     def __init__(self, *answers: httpx.Response) -> None:
         self.answers = answers

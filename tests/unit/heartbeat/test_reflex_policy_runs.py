@@ -1,28 +1,108 @@
-"""Many heartbeats of the reflex policy: goals are planned, completed and found."""
+"""The reflex policy in random situations and over many heartbeats."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from arbor.goals.intents import IntentStatus
-from arbor.goals.values import GoalState, default_state, move
+from arbor.goals.values import GoalLayer, GoalSource, GoalState, default_state, move
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import ByEnergy
 from arbor.heartbeat.decision import DecisionLimits, decide
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import Reply
-from arbor.heartbeat.situation import Environment, LastHeartbeat, Mode
+from arbor.heartbeat.reply_schema import REPLY_SCHEMA
+from arbor.heartbeat.situation import Environment, LastHeartbeat, MemoryView, Mode, PerceptView, Situation
 from arbor.heartbeat.views import GoalView, IntentView
+from arbor.heartbeat.working_memory import Thought, WorkingMemory
+from arbor.memory.values import MemoryType
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, reflex, situation
+from tests.unit.heartbeat.schema_check import fits
 
 ALL = tuple(ACTIONS)
 
 
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=80)
+ids = st.uuids().map(str)
+goals = st.builds(
+    GoalView,
+    id=ids,
+    title=texts,
+    description=texts,
+    state=st.sampled_from([GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER]),
+    layer=st.sampled_from(GoalLayer),
+    source=st.sampled_from(GoalSource),
+    priority=st.floats(0, 5),
+    fraction=st.floats(0, 1),
+    notes=st.lists(texts, max_size=3),
+)
+memories = st.builds(
+    MemoryView, id=ids, type=st.sampled_from(MemoryType), content=texts, role=texts, at=st.just(NOW)
+)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    wanted = draw(st.lists(goals, max_size=4))
+    aims = st.sampled_from([goal.id for goal in wanted]) if wanted else ids
+    steps = st.builds(
+        IntentView,
+        id=ids,
+        goal_id=aims,
+        action=st.sampled_from([*ALL, "fly"]),
+        description=texts,
+        status=st.sampled_from(IntentStatus),
+    )
+    return situation(
+        mode=draw(st.sampled_from(Mode)),
+        beat_number=draw(st.integers(1, 1_000)),
+        energy=draw(st.floats(0, 20)),
+        actions=ACTIONS.offers(draw(st.sets(st.sampled_from(ALL)))),
+        goals=wanted,
+        intents=draw(st.lists(steps, max_size=4)),
+        recent=draw(st.lists(memories, max_size=3)),
+        relevant=draw(st.lists(memories, max_size=3)),
+        percepts=draw(
+            st.lists(
+                st.builds(PerceptView, id=ids, kind=st.just("user_message"), content=texts, at=st.just(NOW)),
+                max_size=4,
+            )
+        ),
+        working_memory=WorkingMemory(
+            thoughts=[Thought(text=draw(texts), at=NOW)], curiosity=draw(st.lists(texts, max_size=2))
+        ),
+    )
+
+
+@settings(max_examples=150)
+@given(situations())
+def test_every_reply_is_valid_permitted_paid_for_and_used_whole(view: Situation) -> None:
+    reply = reflex(view)
+
+    assert fits(reply, REPLY_SCHEMA)
+    parsed = parse_reply(json.dumps(reply))
+    assert (parsed.dropped, parsed.repairs) == ((), ())
+    decisions = decide(
+        parsed.reply.actions,
+        DecisionLimits(allowed=[offer.name for offer in view.actions], energy=view.energy, budget=ByEnergy()),
+    )
+    assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
+
+
+@settings(max_examples=30)
+@given(situations())
+def test_the_same_situation_gives_the_same_reply(view: Situation) -> None:
+    assert reflex(view) == reflex(view)
+
+
 @dataclass
 class Life:
-    """The least world in which replies have their effects."""
+    """A minimal world in which replies have their effects."""
 
     goals: dict[str, GoalView]
     intents: dict[str, IntentView] = field(default_factory=dict)
@@ -35,7 +115,7 @@ class Life:
         self.heartbeat += 1
         budget = ByEnergy()
         self.energy = budget.regenerate(self.energy)
-        seen = situation(
+        view = situation(
             beat_number=self.heartbeat,
             environment=Environment(now=NOW),
             energy=self.energy,
@@ -44,9 +124,9 @@ class Life:
             recent=[memory("pier"), memory("crane")],
             last_beat=self.last,
         )
-        seen = seen.model_copy(update={"mode": mode_of(seen)})
-        self.modes.append(seen.mode)
-        reply = parse_reply(json.dumps(reflex(seen))).reply
+        view = view.model_copy(update={"mode": mode_of(view)})
+        self.modes.append(view.mode)
+        reply = parse_reply(json.dumps(reflex(view))).reply
         for decision in decide(reply.actions, DecisionLimits(allowed=ALL, energy=self.energy, budget=budget)):
             assert decision.runs, decision.reason
             self.energy = budget.spend(self.energy, decision.cost)
@@ -84,7 +164,7 @@ class Life:
         self.goals[goal_id] = moved.model_copy(update={"state": move(moved.state, to)})
 
 
-def test_an_agent_on_reflex_plans_works_off_and_completes_its_goals_and_finds_new_ones() -> None:
+def test_a_reflex_agent_completes_its_goals_and_creates_new_ones() -> None:
     first = goal("harbour", priority=3.0)
     second = goal("market", state=GoalState.QUEUED)
     life = Life({first.id: first, second.id: second})

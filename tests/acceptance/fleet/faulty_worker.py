@@ -1,4 +1,4 @@
-"""A worker that dies where a test wants it to: `python -m tests.acceptance.fleet.faulty worker --queues …`.
+"""A worker that dies at points chosen by a test: `python -m tests.acceptance.fleet.faulty_worker worker --queues …`.
 
 It is `arbor worker` with the real application; only, at each point that a heartbeat passes, it asks whether this agent's
 heartbeat is to lose its worker here, and if so sends itself SIGKILL. It does so once for each agent and point.
@@ -25,12 +25,12 @@ from arbor.pipeline.engine import NodeResult, Steps
 from config.cli.main import main
 
 #: The folder with `plan.json`: {agent's id: {"name", "point"}}. A file named by the id says that it was done, and how many
-#: agents' work the worker had in its hands then. The plan is read anew when it has changed.
+#: agents' work the worker had in its hands then. A changed plan is read again.
 FOLDER = "FLEET_KILLS"
 
 
 class Reaper:
-    """The points at which agents lose their workers."""
+    """Kill the worker at the planned points of agents."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,11 +38,11 @@ class Reaper:
         self._read_at = 0
         self._points: dict[str, str] = {}
         self._ids: dict[str, str] = {}
-        #: Agents whose work this worker has in its hands.
+        #: Agents whose work this worker runs now.
         self.together = 1
 
     def pass_by(self, point: str, agent_id: str | UUID) -> None:
-        """Die, if this is the agent's point and it has not been done yet."""
+        """Kill the worker if this is the agent's point and the agent has not lost a worker yet."""
         self._look()
         if self._points.get(str(agent_id)) != point:
             return
@@ -72,39 +72,39 @@ class Reaper:
 
 
 class MortalNode:
-    """A node at whose beginning or end the worker may die."""
+    """A node; the worker may die at its beginning or end."""
 
     def __init__(self, name: str, node: Any, reaper: Reaper) -> None:
         self._name = name
         self._node = node
         self._reaper = reaper
 
-    def __call__(self, beat: Beat) -> Any:
-        """Run the node between its two points; one that needs something ends when it has got it."""
-        self._reaper.pass_by(f"{self._name} begins", beat.agent_id)
-        work = self._node(beat)
+    def __call__(self, heartbeat: Beat) -> Any:
+        """Run the node between its two points; a node with needs ends when they are answered."""
+        self._reaper.pass_by(f"{self._name} begins", heartbeat.agent_id)
+        work = self._node(heartbeat)
         if not isinstance(work, NodeResult):
-            return self._through(work, beat)
-        self._reaper.pass_by(f"{self._name} ends", beat.agent_id)
+            return self._through(work, heartbeat)
+        self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
         return work
 
-    def _through(self, work: Steps[Beat], beat: Beat) -> Steps[Beat]:
+    def _through(self, work: Steps[Beat], heartbeat: Beat) -> Steps[Beat]:
         result = yield from work
-        self._reaper.pass_by(f"{self._name} ends", beat.agent_id)
+        self._reaper.pass_by(f"{self._name} ends", heartbeat.agent_id)
         return result
 
 
 class MortalWaitingNode(MortalNode):
     """One that waits for a model."""
 
-    def resume(self, beat: Beat, result: Any) -> Any:
+    def resume(self, heartbeat: Beat, result: Any) -> Any:
         """Resume the node, unless the worker dies here."""
-        self._reaper.pass_by(f"{self._name} goes on", beat.agent_id)
-        return self._node.resume(beat, result)
+        self._reaper.pass_by(f"{self._name} goes on", heartbeat.agent_id)
+        return self._node.resume(heartbeat, result)
 
 
 def arm(**_: Any) -> None:
-    """Put the points into the application, before it forks."""
+    """Install the points in the application, before it forks."""
     try:
         reaper = Reaper(Path(os.environ[FOLDER]))
         _arm_heartbeat_workers(reaper)
@@ -176,10 +176,10 @@ def _arm_publishing(reaper: Reaper) -> None:
         reaper.together = len(agents)
         for agent in agents:
             reaper.pass_by(f"{role} is about to tell", agent)
-        told = send(messages)
+        result = send(messages)
         for agent in agents:
             reaper.pass_by(f"{role} has told", agent)
-        return told
+        return result
 
     queues._send = mortal_send
 
@@ -212,7 +212,7 @@ def _after(module: ModuleType, name: str, act: Callable[[tuple[Any, ...], Any], 
 
 
 def _role() -> str:
-    """Return which pool this is."""
+    """Return the role of this pool."""
     queues = next(argument for argument in sys.argv if argument.startswith("--queues="))
     return {"dispatch": "dispatcher", "heartbeat": "walker"}.get(
         queues.removeprefix("--queues="), "model worker"

@@ -47,7 +47,7 @@ def at(text: str) -> datetime:
         (3, False, 1.0),
     ],
 )
-def test_each_idle_beat_makes_the_next_one_later(idle_beats: int, adaptive: bool, factor: float) -> None:
+def test_each_idle_heartbeat_delays_the_next_one(idle_beats: int, adaptive: bool, factor: float) -> None:
     assert slowdown(idle_beats, adaptive=adaptive) == factor
 
 
@@ -82,11 +82,11 @@ def test_hours_are_those_of_a_wall_clock(hours: ActiveHours, moment: str, within
         (DAY, "2026-10-24 21:30", "2026-10-25 07:00"),
         # A beginning that does not exist that day: 02:30 becomes 03:30.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-03-29 00:00", "2026-03-29 01:30"),
-        # One that comes twice: the first.
+        # A local time that occurs twice: the first occurrence.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-24 23:00", "2026-10-25 00:30"),
     ],
 )
-def test_a_beat_outside_of_the_hours_waits_until_they_begin(
+def test_a_heartbeat_outside_the_hours_waits_for_their_start(
     hours: ActiveHours, moment: str, opens: str
 ) -> None:
     assert hours.at_or_after(at(moment)) == at(opens)
@@ -117,41 +117,41 @@ def test_hours_that_end_where_they_begin_are_refused() -> None:
         ActiveHours(start=time(8), end=time(8), zone=BERLIN)
 
 
-def test_the_next_beat_is_an_interval_away_and_shifted_a_little() -> None:
-    following = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=0, shift=0.05)
-    assert following.due_at == NOON + timedelta(minutes=63)
-    assert following.trigger == TIMER
+def test_the_next_heartbeat_is_due_after_a_shifted_interval() -> None:
+    due = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=0, shift=0.05)
+    assert due.due_at == NOON + timedelta(minutes=63)
+    assert due.trigger == TIMER
 
 
-def test_an_urgent_drive_brings_it_forward_but_never_into_the_past() -> None:
-    rhythm = Rhythm(interval=HOUR)
+def test_an_urgent_drive_makes_it_due_earlier_but_not_in_the_past() -> None:
+    schedule = Rhythm(interval=HOUR)
     soon = next_heartbeat(
-        rhythm, now=NOON, idle_heartbeats=3, shift=0, urgent_at=NOON + timedelta(minutes=20)
+        schedule, now=NOON, idle_heartbeats=3, shift=0, urgent_at=NOON + timedelta(minutes=20)
     )
     assert (soon.due_at, soon.trigger) == (NOON + timedelta(minutes=20), DRIVE)
-    past = next_heartbeat(rhythm, now=NOON, idle_heartbeats=0, shift=0, urgent_at=NOON - HOUR)
+    past = next_heartbeat(schedule, now=NOON, idle_heartbeats=0, shift=0, urgent_at=NOON - HOUR)
     assert past.due_at == NOON
-    later = next_heartbeat(rhythm, now=NOON, idle_heartbeats=0, shift=0, urgent_at=NOON + 2 * HOUR)
+    later = next_heartbeat(schedule, now=NOON, idle_heartbeats=0, shift=0, urgent_at=NOON + 2 * HOUR)
     assert (later.due_at, later.trigger) == (NOON + HOUR, TIMER)
 
 
-def test_a_night_is_a_night_also_for_an_urgent_drive() -> None:
+def test_an_urgent_drive_waits_for_the_active_hours() -> None:
     late = at("2026-01-05 20:50")
-    following = next_heartbeat(
+    due = next_heartbeat(
         Rhythm(interval=HOUR, hours=DAY), now=late, idle_heartbeats=0, shift=0, urgent_at=late + HOUR / 2
     )
-    assert following.due_at == at("2026-01-06 07:00")
+    assert due.due_at == at("2026-01-06 07:00")
     spread = next_heartbeat(Rhythm(interval=HOUR, hours=DAY), now=late, idle_heartbeats=0, shift=-0.05)
     assert spread.due_at == at("2026-01-06 07:03")  # a fleet does not wake in one moment
 
 
 @given(idle=st.integers(0, 100), shift=st.floats(-0.05, 0.05))
-def test_a_beat_is_never_later_than_four_intervals_and_their_shift(idle: int, shift: float) -> None:
-    following = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=idle, shift=shift)
-    assert NOON + HOUR * 0.95 <= following.due_at <= NOON + HOUR * SLOWEST * 1.05
+def test_a_heartbeat_is_due_within_four_shifted_intervals(idle: int, shift: float) -> None:
+    due = next_heartbeat(Rhythm(interval=HOUR), now=NOON, idle_heartbeats=idle, shift=shift)
+    assert NOON + HOUR * 0.95 <= due.due_at <= NOON + HOUR * SLOWEST * 1.05
 
 
-def stirrings(**changes: Any) -> WakeReasons:
+def wake_reasons(**changes: Any) -> WakeReasons:
     values: dict[str, Any] = {
         "asked_for": False,
         "percepts": 0,
@@ -177,17 +177,17 @@ def stirrings(**changes: Any) -> WakeReasons:
         {"since_reflection": 4},
     ],
 )
-def test_whatever_waits_makes_a_beat_more_than_idle(changes: dict[str, Any]) -> None:
-    assert idle_reason(stirrings(**changes), reflect_every=4) == ""
+def test_pending_work_makes_a_heartbeat_more_than_idle(changes: dict[str, Any]) -> None:
+    assert idle_reason(wake_reasons(**changes), reflect_every=4) == ""
 
 
 @pytest.mark.parametrize(("since", "ago"), [(1, "at the last beat"), (2, "2 beats ago"), (3, "3 beats ago")])
-def test_an_idle_beat_says_why(since: int, ago: str) -> None:
-    reason = idle_reason(stirrings(since_reflection=since), reflect_every=4)
+def test_an_idle_heartbeat_states_its_reason(since: int, ago: str) -> None:
+    reason = idle_reason(wake_reasons(since_reflection=since), reflect_every=4)
     assert reason == f"idle: nothing waits, and it reflected {ago}"
 
 
-def test_a_beat_outside_of_the_hours_is_run_only_when_asked_for() -> None:
+def test_a_heartbeat_outside_the_hours_runs_only_when_requested() -> None:
     night = at("2026-01-05 23:00")
     assert night_reason(DAY, now=night, asked_for=False) == (
         "idle: outside its active hours, which begin 2026-01-06 08:00 (Europe/Berlin)"

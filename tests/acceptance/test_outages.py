@@ -1,4 +1,4 @@
-"""Every due heartbeat completes exactly once, whatever is away: the broker's data, the broker, workers, the database."""
+"""Outages of the broker, workers and database: every due heartbeat still completes exactly once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
 @pytest.fixture(scope="module")
 def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
-    """Return a running fleet whose workers do not die of themselves."""
-    with django_db_blocker.unblock(), RealFleet() as made:
-        made.populate(ALL_POINTS)
-        made.doom({})
-        made.start()
-        yield made
+    """Return a running fleet without planned deaths of workers."""
+    with django_db_blocker.unblock(), RealFleet() as new:
+        new.populate(ALL_POINTS)
+        new.doom({})
+        new.start()
+        yield new
 
 
-def test_a_broker_that_loses_all_messages_under_way_loses_no_beat(fleet: RealFleet) -> None:
+def test_lost_messages_of_the_broker_lose_no_heartbeat(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
     fleet.flush_broker()
@@ -42,7 +42,7 @@ def test_two_dispatchers_and_two_schedulers_do_no_harm(fleet: RealFleet) -> None
         fleet.retire(name)
 
 
-def test_workers_told_to_end_while_they_are_busy_lose_nothing(fleet: RealFleet) -> None:
+def test_workers_stopped_while_busy_lose_nothing(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
     for name in ("heartbeat", "model", "dispatcher"):
@@ -61,17 +61,17 @@ def test_workers_killed_with_all_their_children_lose_nothing(fleet: RealFleet) -
     assert_exactly_once(fleet)
 
 
-def test_heartbeats_go_on_when_the_broker_was_restarted(fleet: RealFleet) -> None:
+def test_heartbeats_resume_after_a_restart_of_the_broker(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
-    # A worker that holds a message when its broker goes may end itself (kombu 5.7 closes what is closed already):
-    # whoever supervises it starts it again, as this fleet does.
+    # A worker that holds a message when its broker goes may exit (kombu 5.7 closes a closed connection again):
+    # a supervisor restarts the worker, as this fleet does.
     fleet.restart_broker()
     fleet.wait_until_all_are_done()
     assert_exactly_once(fleet)
 
 
-def test_workers_go_on_when_the_database_was_killed_and_started_again(fleet: RealFleet) -> None:
+def test_workers_resume_after_a_crash_of_the_database(fleet: RealFleet) -> None:
     fleet.make_due()
     fleet.wait_until_some_are_done()
     workers = {name: part.pid for name, part in fleet.parts.items()}
@@ -81,7 +81,7 @@ def test_workers_go_on_when_the_database_was_killed_and_started_again(fleet: Rea
     assert {name: part.pid for name, part in fleet.parts.items()} == workers
 
 
-def test_every_process_says_in_the_database_that_it_lives(fleet: RealFleet) -> None:
+def test_every_process_records_its_liveness_in_the_database(fleet: RealFleet) -> None:
     def living() -> set[tuple[str, str, str]]:
         return set(
             fleet.rows(

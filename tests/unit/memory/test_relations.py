@@ -56,44 +56,44 @@ def levels_of(
 
 
 @given(edges, st.integers(0, 14))
-def test_every_path_is_made_of_edges_that_exist_and_is_as_long_as_the_node_is_far(
+def test_every_path_follows_existing_edges_at_the_shortest_distance(
     drawn: list[tuple[int, int, Relation]], start: int
 ) -> None:
     levels, far = levels_of(drawn, start)
-    found = unfold(NODES[start], levels)
-    assert {reached.node for reached in found} == {NODES[place] for place in far if place != start}
-    ties = {(NODES[source], NODES[target], relation) for source, target, relation in drawn}
-    for reached in found:
+    paths = unfold(NODES[start], levels)
+    assert {reached.node for reached in paths} == {NODES[place] for place in far if place != start}
+    relations = {(NODES[source], NODES[target], relation) for source, target, relation in drawn}
+    for reached in paths:
         assert reached.hops == far[NODES.index(reached.node)]
         at = NODES[start]
         for tie in reached.path:
-            assert (tie.source, tie.target, tie.relation) in ties
+            assert (tie.source, tie.target, tie.relation) in relations
             assert at in (tie.source, tie.target)
             at = tie.target if tie.source == at else tie.source
         assert at == reached.node
-    assert [reached.hops for reached in found] == sorted(reached.hops for reached in found)
+    assert [reached.hops for reached in paths] == sorted(reached.hops for reached in paths)
 
 
-def test_an_edge_walked_backwards_keeps_its_direction() -> None:
-    (found,) = unfold(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
-    assert found.path == (
+def test_an_edge_traversed_backwards_preserves_its_direction() -> None:
+    (path,) = unfold(NODES[0], [[TraversalStep(NODES[1], NODES[0].id, Relation.CAUSES, 0.5, False)]])
+    assert path.path == (
         TraversedEdge(source=NODES[1], target=NODES[0], relation=Relation.CAUSES, weight=0.5),
     )
 
 
 @pytest.mark.parametrize("hops", [0, -1, MAX_HOPS + 1, 1_000_000])
-def test_a_walk_has_a_length(hops: int) -> None:
+def test_the_length_of_a_traversal_is_limited(hops: int) -> None:
     with pytest.raises(Invalid, match=f"1 to {MAX_HOPS}"):
         check_hops(hops)
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan"), float("inf")])
-def test_a_weight_is_a_share(weight: float) -> None:
+def test_a_weight_is_between_zero_and_one(weight: float) -> None:
     with pytest.raises(Invalid, match="0 to 1"):
         check_edge(NODES[0], NODES[1], weight=weight, note="")
 
 
-def test_nothing_is_tied_to_itself_and_notes_are_short() -> None:
+def test_self_relations_and_long_notes_are_refused() -> None:
     with pytest.raises(Invalid, match="cannot be tied to itself"):
         check_edge(NODES[0], NODES[0], weight=1, note="")
     for note in ("x" * (NOTE_LENGTH + 1), "\0"):
@@ -101,7 +101,7 @@ def test_nothing_is_tied_to_itself_and_notes_are_short() -> None:
             check_edge(NODES[0], NODES[1], weight=1, note=note)
 
 
-def test_relations_that_are_named_are_followed_both_ways() -> None:
+def test_named_relations_are_followed_in_both_directions() -> None:
     assert paths_of(None) == ANYWHERE
     assert paths_of([Relation.CAUSES]).onward == paths_of([Relation.CAUSES]).back == {Relation.CAUSES}
 

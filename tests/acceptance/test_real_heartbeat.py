@@ -1,4 +1,4 @@
-"""A whole heartbeat on a real language model completes in each mode, and is recorded as what the model replied."""
+"""Heartbeats of each mode on a real language model."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _have_a_plan(agent: Agent) -> None:
     save_backlog(backlog)
 
 
-def _have_lived_four_beats(agent: Agent) -> None:
+def _have_run_four_heartbeats(agent: Agent) -> None:
     AgentState.objects.filter(agent_id=agent.id).update(beats=CONSOLIDATION_EVERY - 1)
 
 
@@ -94,7 +94,7 @@ def _want_nothing(agent: Agent) -> None:
 #: What an agent's life must be like for each mode.
 _LIVES: dict[Mode, Callable[[Agent], None]] = {
     Mode.CONVERSATION: _wait_for_an_answer,
-    Mode.CONSOLIDATION: _have_lived_four_beats,
+    Mode.CONSOLIDATION: _have_run_four_heartbeats,
     Mode.PLAN_EXECUTION: lambda _: None,
     Mode.GOAL_PURSUIT: _have_a_plan,
     Mode.REFLECTION: _want_nothing,
@@ -103,7 +103,7 @@ _LIVES: dict[Mode, Callable[[Agent], None]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class _Outcome:
-    """A heartbeat, its replies, and what the agent had before and after it."""
+    """A heartbeat, its replies, and the agent's rows before and after."""
 
     heartbeat: Heartbeat
     replies: list[ExternalCall]
@@ -130,7 +130,7 @@ def test_a_heartbeat_of_each_mode_completes_on_a_real_model(
         assert [entry.output_tokens > 0 for entry in outcome.ledger] == [True] * len(outcome.replies)
         if heartbeat.status == HeartbeatStatus.DONE:
             break
-        _assert_nothing_made_up(outcome)
+        _assert_no_invented_effects(outcome)
     assert (heartbeat.status, heartbeat.reason) == (HeartbeatStatus.DONE, "")
     _assert_recorded_as_replied(outcome)
 
@@ -167,7 +167,7 @@ def _assert_recorded_as_replied(outcome: _Outcome) -> None:
     assert {memory.source for memory in outcome.new} == {f"heartbeat:{heartbeat.id}"}
 
 
-def _assert_nothing_made_up(outcome: _Outcome) -> None:
+def _assert_no_invented_effects(outcome: _Outcome) -> None:
     """Check a heartbeat whose replies were cut off or unreadable, or whose call failed."""
     heartbeat, before, after = outcome.heartbeat, outcome.before, outcome.after
     assert heartbeat.reason

@@ -44,7 +44,7 @@ _GOAL: dict[str, Any] = {
 
 
 def goal_row(**of: Any) -> list[Any]:
-    """Return a goal as the database gives it: an array in this order."""
+    """Return a goal in the form of the query: an array in this order."""
     return list({**_GOAL, **of}.values())
 
 
@@ -64,9 +64,9 @@ def intent_row(**of: Any) -> dict[str, Any]:
     }
 
 
-def test_a_goal_is_seen_with_everything_that_its_row_says() -> None:
-    seen = view_goals({"goals": [goal_row(deadline="2026-05-02T12:00:00+00:00")]}, traits=None, now=NOW)
-    (goal,) = seen["goals"]
+def test_the_view_of_a_goal_has_all_values_of_its_row() -> None:
+    view = view_goals({"goals": [goal_row(deadline="2026-05-02T12:00:00+00:00")]}, traits=None, now=NOW)
+    (goal,) = view["goals"]
     assert goal.model_dump(exclude={"priority"}) == {
         "id": "goal-1",
         "title": "Map",
@@ -85,8 +85,8 @@ def test_a_goal_is_seen_with_everything_that_its_row_says() -> None:
         "rule": "role",
     }
     assert goal.priority > 0
-    assert [(issue.advice, issue.goal_id) for issue in seen["issues"]] == [(Advice.ATTEND, "goal-1")]
-    assert (seen["intents"], seen["plans"]) == ([], [])
+    assert [(issue.advice, issue.goal_id) for issue in view["issues"]] == [(Advice.ATTEND, "goal-1")]
+    assert (view["intents"], view["plans"]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_a_goal_is_seen_with_everything_that_its_row_says() -> None:
         ({"intents_open": 0, "intents_done": 0, "plan": "completed", "state": "queued"}, []),
     ],
 )
-def test_a_goal_is_flagged_by_what_its_row_says(of: dict[str, Any], flags: list[GoalFlag]) -> None:
+def test_a_goal_is_flagged_by_the_values_of_its_row(of: dict[str, Any], flags: list[GoalFlag]) -> None:
     (goal,) = view_goals({"goals": [goal_row(blocker="", **of)]}, traits=None, now=NOW)["goals"]
     assert goal.flags == flags
 
 
-def test_a_queued_goal_whose_memories_are_on_the_mind_is_suggested() -> None:
+def test_a_queued_goal_with_activated_memories_is_suggested() -> None:
     rows = [
         goal_row(id=f"goal-{is_present}", title=title, state="queued", blocker="", is_present=is_present)
         for title, is_present in (("Map the coast", False), ("Learn the stars", True))
@@ -117,13 +117,13 @@ def test_a_queued_goal_whose_memories_are_on_the_mind_is_suggested() -> None:
     assert [(issue.advice, issue.goal_id) for issue in issues] == [(Advice.PROMOTE, "goal-True")]
 
 
-def test_goals_come_most_important_first() -> None:
+def test_goals_are_sorted_by_priority() -> None:
     rows = [
         goal_row(id=f"goal-{number}", deadline=(NOW + timedelta(hours=hours)).isoformat())
         for number, hours in enumerate((400, 2, 60))
     ]
-    seen = view_goals({"goals": rows}, traits=None, now=NOW)
-    assert [goal.id for goal in seen["goals"]] == ["goal-1", "goal-2", "goal-0"]
+    view = view_goals({"goals": rows}, traits=None, now=NOW)
+    assert [goal.id for goal in view["goals"]] == ["goal-1", "goal-2", "goal-0"]
 
 
 @pytest.mark.parametrize(
@@ -136,35 +136,43 @@ def test_goals_come_most_important_first() -> None:
         ("locked", None, False, "pending"),
     ],
 )
-def test_a_lock_whose_heartbeat_is_gone_does_not_count(
-    status: str, age: int | None, held: bool, expected: str
-) -> None:
+def test_an_expired_lock_does_not_count(status: str, age: int | None, held: bool, expected: str) -> None:
     locked_at = None if age is None else (NOW - timedelta(seconds=age)).isoformat()
     row = intent_row(status=status, locked_at=locked_at, held=held)
     (intent,) = view_goals({"intents": [row]}, traits=None, now=NOW)["intents"]
     assert (intent.status, intent.attempts, intent.ticks_used) == (expected, 1, 2)
 
 
-def test_plans_come_with_their_steps() -> None:
+def test_plans_are_loaded_with_their_steps() -> None:
     step = {"position": 1, "action": "recall", "description": "a", "status": "waiting"}
     row = {"id": "plan-1", "goal_id": "goal-1", "status": "draft", "risk": 0.5, "steps": [step]}
     (plan,) = view_plans({"plans": [row]})
     assert (plan.status, plan.risk, plan.steps[0].status) == (PlanStatus.DRAFT, 0.5, StepStatus.WAITING)
 
 
-def test_what_goals_came_to_is_part_of_the_scale() -> None:
+def test_outcomes_of_earlier_goals_are_part_of_the_scale() -> None:
     scale = scale_of({"learned": {"recall": [4, 3]}, "experienced": {"role": [0.5, 3]}}, traits=None, now=NOW)
-    found = scale.experienced[GoalSource.ROLE]
-    assert (found.mean, found.goals, scale.learned, scale.now) == (0.5, 3, {"recall": [4, 3]}, NOW)
+    experienced = scale.experienced[GoalSource.ROLE]
+    assert (experienced.mean, experienced.goals, scale.learned, scale.now) == (
+        0.5,
+        3,
+        {"recall": [4, 3]},
+        NOW,
+    )
     assert scale_of({"learned": None}, traits=None, now=NOW).experienced == {}
 
 
 def test_circumstances_are_those_of_the_row_and_the_genome() -> None:
-    seen = {"reputation": [3, 4], "stale_beats": 5}
-    found = circumstances_of(seen, None, exhausted_beats=2)
-    assert (found.role, found.risk_tolerance, found.standing, found.dealings) == (None, BALANCED, 0.75, 4)
-    assert (found.stale_beats, found.exhausted_beats) == (5, 2)
+    row = {"reputation": [3, 4], "stale_beats": 5}
+    circumstances = circumstances_of(row, None, exhausted_beats=2)
+    assert (
+        circumstances.role,
+        circumstances.risk_tolerance,
+        circumstances.standing,
+        circumstances.dealings,
+    ) == (None, BALANCED, 0.75, 4)
+    assert (circumstances.stale_beats, circumstances.exhausted_beats) == (5, 2)
     traits = AgentTraits(risk_tolerance=0.9, collaboration=0.4, depth_vs_breadth=0.5, quality_vs_speed=0.3)
     genome = AgentGenome(role=AgentRole.EXPLORER, traits=traits)
-    alone = circumstances_of({**seen, "reputation": [0, 0]}, genome, exhausted_beats=0)
+    alone = circumstances_of({**row, "reputation": [0, 0]}, genome, exhausted_beats=0)
     assert (alone.role, alone.risk_tolerance, alone.standing) == (AgentRole.EXPLORER, 0.9, None)

@@ -35,26 +35,26 @@ LATER, EARLIER = NOW + timedelta(minutes=5), NOW - timedelta(minutes=5)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "now", "merged"),
+    ("wanted", "before", "now", "merged"),
     [
         # Nothing happened meanwhile.
         (9.0, 10.0, 10.0, 9.0),
         # The heartbeat changes nothing.
         (None, 10.0, 15.0, None),
-        # What was given or taken meanwhile is added.
+        # A concurrent change is added.
         (9.0, 10.0, 15.0, 14.0),
         (9.0, 10.0, 7.0, 6.0),
         # Within the bounds.
         (18.0, 10.0, 15.0, 20.0),
         (1.0, 10.0, 7.0, 0),
-        # What comes back at a heartbeat is its own doing.
+        # The regeneration belongs to the heartbeat.
         (19.0, 10.0, 10.0, 19.0),
     ],
 )
-def test_an_amount_that_somebody_changed_meanwhile_counts(
-    wanted: float | None, found: float, now: float, merged: float | None
+def test_concurrent_changes_of_an_amount_are_merged(
+    wanted: float | None, before: float, now: float, merged: float | None
 ) -> None:
-    assert merged_amount(wanted, found=found, now=now, most=MAX_ENERGY) == merged
+    assert merged_amount(wanted, found=before, now=now, most=MAX_ENERGY) == merged
 
 
 def test_a_whole_amount_stays_whole() -> None:
@@ -67,58 +67,82 @@ def test_a_whole_amount_stays_whole() -> None:
     left=st.lists(st.floats(0, 20), min_size=1, max_size=4),
     gifts=st.lists(st.floats(0, 3), min_size=4, max_size=4),
 )
-def test_over_several_legs_no_gift_is_lost_or_counted_twice(left: list[float], gifts: list[float]) -> None:
-    stored, found, given_so_far = 10.0, FoundState(energy=10.0), 0.0
+def test_a_grant_between_legs_counts_exactly_once(left: list[float], gifts: list[float]) -> None:
+    stored, before, granted = 10.0, FoundState(energy=10.0), 0.0
     for wanted, gift in zip(left, gifts, strict=False):
         stored += gift
-        given_so_far += gift
-        merged = merged_amount(wanted, found=found.energy, now=stored, most=1_000.0)
+        granted += gift
+        merged = merged_amount(wanted, found=before.energy, now=stored, most=1_000.0)
         assert merged is not None
-        assert merged == pytest.approx(wanted + given_so_far)
-        stored, found = merged, after_writing(found, energy=wanted)
+        assert merged == pytest.approx(wanted + granted)
+        stored, before = merged, after_writing(before, energy=wanted)
 
 
 # --- A conversation: mood and stale heartbeats --------------------------------------------------------------
 
-FOUND = {"valence": 0.1, "arousal": 0.3, "at": "2026-01-05T09:00:00Z"}
-WANTED = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
+STORED_MOOD = {"valence": 0.1, "arousal": 0.3, "at": "2026-01-05T09:00:00Z"}
+NEW_MOOD = {"valence": 0.2, "arousal": 0.4, "at": "2026-01-05T09:30:00Z"}
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "now", "shift", "merged"),
+    ("wanted", "before", "now", "shift", "merged"),
     [
-        (WANTED, FOUND, FOUND, (0.1, 0.1), WANTED),
-        (None, FOUND, WANTED, (0.1, 0.1), None),
-        # The heartbeat's own share is added to what a conversation has made of it.
-        (WANTED, FOUND, {**FOUND, "valence": 0.5}, (0.1, 0.1), {**FOUND, "valence": 0.6, "arousal": 0.4}),
-        (WANTED, FOUND, {**FOUND, "valence": 0.95}, (0.1, 0.0), {**FOUND, "valence": 1.0}),
-        (WANTED, FOUND, {**FOUND, "valence": -0.95}, (-0.1, 0.0), {**FOUND, "valence": -1.0}),
-        (WANTED, FOUND, {**FOUND, "arousal": 0.1}, (0.0, -0.2), {**FOUND, "arousal": 0.0}),
+        (NEW_MOOD, STORED_MOOD, STORED_MOOD, (0.1, 0.1), NEW_MOOD),
+        (None, STORED_MOOD, NEW_MOOD, (0.1, 0.1), None),
+        # The heartbeat's own share is added to the mood after a conversation.
+        (
+            NEW_MOOD,
+            STORED_MOOD,
+            {**STORED_MOOD, "valence": 0.5},
+            (0.1, 0.1),
+            {**STORED_MOOD, "valence": 0.6, "arousal": 0.4},
+        ),
+        (
+            NEW_MOOD,
+            STORED_MOOD,
+            {**STORED_MOOD, "valence": 0.95},
+            (0.1, 0.0),
+            {**STORED_MOOD, "valence": 1.0},
+        ),
+        (
+            NEW_MOOD,
+            STORED_MOOD,
+            {**STORED_MOOD, "valence": -0.95},
+            (-0.1, 0.0),
+            {**STORED_MOOD, "valence": -1.0},
+        ),
+        (
+            NEW_MOOD,
+            STORED_MOOD,
+            {**STORED_MOOD, "arousal": 0.1},
+            (0.0, -0.2),
+            {**STORED_MOOD, "arousal": 0.0},
+        ),
         # Nobody has felt anything so far.
-        (WANTED, {}, {}, (0.1, 0.1), WANTED),
-        (WANTED, FOUND, {}, (0.1, 0.1), WANTED),
-        (WANTED, {}, {**FOUND, "valence": 0.5}, (0.1, 0.0), {**FOUND, "valence": 0.6}),
+        (NEW_MOOD, {}, {}, (0.1, 0.1), NEW_MOOD),
+        (NEW_MOOD, STORED_MOOD, {}, (0.1, 0.1), NEW_MOOD),
+        (NEW_MOOD, {}, {**STORED_MOOD, "valence": 0.5}, (0.1, 0.0), {**STORED_MOOD, "valence": 0.6}),
     ],
 )
-def test_a_mood_that_a_conversation_moved_meanwhile_is_moved_on(
+def test_a_concurrently_moved_mood_is_moved_further(
     wanted: dict[str, Any] | None,
-    found: dict[str, Any],
+    before: dict[str, Any],
     now: dict[str, Any],
     shift: tuple[float, float],
     merged: dict[str, Any] | None,
 ) -> None:
-    result = merged_mood(wanted, found=found, now=now, valence=shift[0], arousal=shift[1])
+    result = merged_mood(wanted, found=before, now=now, valence=shift[0], arousal=shift[1])
     assert result == (merged if merged is None else pytest.approx(merged))
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "now", "merged"),
+    ("wanted", "before", "now", "merged"),
     [(4, 3, 3, 4), (0, 3, 3, 0), (4, 3, 0, 0), (4, 3, 5, 4), (None, 3, 0, None)],
 )
-def test_a_conversation_has_brought_something_new(
-    wanted: int | None, found: int, now: int, merged: int | None
+def test_a_conversation_resets_the_count_of_stale_heartbeats(
+    wanted: int | None, before: int, now: int, merged: int | None
 ) -> None:
-    assert merged_stale_heartbeats(wanted, found=found, now=now) == merged
+    assert merged_stale_heartbeats(wanted, found=before, now=now) == merged
 
 
 # --- A conversation: working memory --------------------------------------------------------------------
@@ -132,30 +156,30 @@ def merged(wanted: WorkingMemory, now: WorkingMemory, *, found_talked: int = 0) 
     return merged_memory(wanted, now=now, found_talked=found_talked, since=NOW)
 
 
-def test_who_is_there_is_left_as_it_is() -> None:
+def test_merging_does_not_change_the_conversation_partner() -> None:
     wanted = WorkingMemory(current_human="Ann", current_conversation="1", concerns=["wind"], engagement=0.7)
     result = merged(wanted, WorkingMemory(current_human="Bo", current_conversation="2", concerns=["rain"]))
     assert (result.current_human, result.current_conversation) == ("Bo", "2")
     assert (result.concerns, result.engagement) == (["wind"], 0.7)
-    gone = merged(wanted, WorkingMemory())
-    assert (gone.current_human, gone.current_conversation) == (None, None)
+    alone = merged(wanted, WorkingMemory())
+    assert (alone.current_human, alone.current_conversation) == (None, None)
 
 
-def test_thoughts_since_the_beat_began_come_after_its_own() -> None:
+def test_concurrent_thoughts_come_after_those_of_the_heartbeat() -> None:
     before, own = thought("before", EARLIER), thought("own", NOW)
     now = WorkingMemory(thoughts=[before, thought("talk")])
     result = merged(WorkingMemory(thoughts=[before, own]), now)
     assert [item.text for item in result.thoughts] == ["before", "own", "talk"]
 
 
-def test_the_oldest_thoughts_fall_out() -> None:
+def test_the_oldest_thoughts_are_evicted() -> None:
     own = [thought(f"own {number}", EARLIER) for number in range(MAX_THOUGHTS)]
     result = merged(WorkingMemory(thoughts=own), WorkingMemory(thoughts=[thought("talk")]))
     texts = [item.text for item in result.thoughts]
     assert (len(texts), texts[0], texts[-1]) == (MAX_THOUGHTS, "own 1", "talk")
 
 
-def test_what_is_merged_can_always_be_stored() -> None:
+def test_merged_working_memory_always_fits_its_size_limit() -> None:
     # Characters that JSON writes as six.
     own = [thought("\x01" * THOUGHT_LENGTH, EARLIER) for _ in range(MAX_THOUGHTS)]
     talk = [thought("\x02" * THOUGHT_LENGTH) for _ in range(MAX_THOUGHTS)]
@@ -166,9 +190,11 @@ def test_what_is_merged_can_always_be_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "now", "talked"),
+    ("wanted", "before", "now", "talked"),
     [(4, 4, 4, 4), (4, 4, 6, 6), (0, 12, 12, 0), (0, 12, 14, 2), (4, 4, 0, 4)],
 )
-def test_talk_since_the_memory_was_tended_is_added(wanted: int, found: int, now: int, talked: int) -> None:
-    result = merged(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=found)
+def test_turns_since_the_last_consolidation_are_added(
+    wanted: int, before: int, now: int, talked: int
+) -> None:
+    result = merged(WorkingMemory(talked=wanted), WorkingMemory(talked=now), found_talked=before)
     assert result.talked == talked

@@ -1,4 +1,4 @@
-"""Modes and the query of the recall."""
+"""The mode of a heartbeat, and the query of its recall."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.focus import choose_mode, focus_text, mode_of, why_mode
+from arbor.heartbeat.focus import choose_mode, focus_text, foremost, mode_of, why_mode
 from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, situation
@@ -83,11 +83,11 @@ MIND = WorkingMemory(
         ({"percepts": [percept("x" * 600)]}, "x" * 500),
     ],
 )
-def test_a_beat_recalls_about_what_presses_most(changes: dict[str, Any], expected: str) -> None:
+def test_the_query_of_a_recall_is_the_most_pressing_matter(changes: dict[str, Any], expected: str) -> None:
     assert focus_text(situation(**changes)) == expected
 
 
-def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
+def test_many_turns_cause_consolidation_unless_a_user_waits() -> None:
     values: dict[str, Any] = {
         "heartbeat_number": 1,
         "active_goals": 1,
@@ -115,5 +115,24 @@ def test_after_much_talk_memory_is_tended_unless_somebody_waits() -> None:
         ({"environment": Environment(now=NOW, user_waiting=True)}, "a user was waiting for an answer"),
     ],
 )
-def test_why_a_mode_was_chosen_is_told_in_words(changes: dict[str, Any], expected: str) -> None:
+def test_the_reason_of_a_mode_is_stated_in_words(changes: dict[str, Any], expected: str) -> None:
     assert why_mode(situation(**changes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kinds", "place"),
+    [
+        ([], None),
+        (["environment", "error"], 1),
+        (["user_message", "environment"], 0),
+        (["user_message", "user_message", "environment"], 1),
+    ],
+)
+def test_the_last_user_message_is_foremost(kinds: list[str], place: int | None) -> None:
+    percepts = [percept(f"thing {number}", kind=kind) for number, kind in enumerate(kinds)]
+    assert foremost(percepts) is (None if place is None else percepts[place])
+
+
+def test_the_query_of_a_recall_is_the_last_user_message() -> None:
+    percepts = [percept("Where is the ferry?"), percept("It snows.", kind="environment")]
+    assert focus_text(situation(percepts=percepts)) == "Where is the ferry?"

@@ -19,11 +19,11 @@ from tests.unit.heartbeat.builders import NONCE, NOW, full_situation, goal, inte
 LONG = "word " * 220
 
 
-def fitted(seen: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
-    """Fit a situation into these shares, the seed's where none is given."""
+def fit_situation(view: Situation, **allowed: int) -> tuple[Situation, dict[str, int], dict[str, str]]:
+    """Fit a situation into these shares, by default those of the seed."""
     given = {**SHARES, **{Side(name): tokens for name, tokens in allowed.items()}}
-    found, rendered = fit(seen, given, lambda situation: render(situation, NONCE))
-    return found.situation, dict(found.cut), {section.name: section.text for section in rendered}
+    fit_result, rendered = fit(view, given, lambda situation: render(situation, NONCE))
+    return fit_result.situation, dict(fit_result.cut), {section.name: section.text for section in rendered}
 
 
 def side_tokens(texts: dict[str, str], side: Side) -> int:
@@ -45,34 +45,34 @@ def side_tokens(texts: dict[str, str], side: Side) -> int:
 def test_a_small_window_makes_every_share_smaller(
     window: int, fixed: int, reply: int, shares_of: float
 ) -> None:
-    found = shares(window=window, fixed=fixed, reply=reply)
+    by_side = shares(window=window, fixed=fixed, reply=reply)
 
-    assert {side: found[side] for side in Side} == {side: int(SHARES[side] * shares_of) for side in Side}
+    assert {side: by_side[side] for side in Side} == {side: int(SHARES[side] * shares_of) for side in Side}
 
 
-def test_the_shares_are_the_seeds() -> None:
+def test_the_shares_are_those_of_the_seed() -> None:
     assert dict(SHARES) == {"identity": 500, "memory": 2_000, "world_state": 1_500, "action_history": 1_000}
 
 
-def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
+def test_a_fitting_situation_is_rendered_once_and_unchanged() -> None:
     rendered: list[Situation] = []
-    seen = full_situation()
+    view = full_situation()
 
     def rendering(situation: Situation) -> list[RenderedSection]:
         rendered.append(situation)
         return render(situation, NONCE)
 
-    found, _ = fit(seen, SHARES, rendering)
+    fit_result, _ = fit(view, SHARES, rendering)
 
-    assert found.situation is seen
-    assert found.cut == {}
-    assert rendered == [seen]
+    assert fit_result.situation is view
+    assert fit_result.cut == {}
+    assert rendered == [view]
 
 
 @pytest.mark.parametrize(
-    ("changes", "allowed", "cut", "kept", "gone"),
+    ("changes", "allowed", "cut", "shown", "omitted"),
     [
-        # Of what was recalled, the best stays; of what is recent, the latest.
+        # The best recalled memories and the latest recent ones stay.
         (
             {
                 "recent": [memory(f"a{n}", content=LONG) for n in range(4)],
@@ -126,7 +126,7 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
             ["p1", "p2"],
             ["p3"],
         ),
-        # What came last waits; what is urgent and what others wrote does not.
+        # The latest percepts stay pending; urgent ones and messages are shown.
         (
             {
                 "percepts": [
@@ -143,58 +143,62 @@ def test_what_fits_is_rendered_once_and_left_as_it_is() -> None:
         ),
     ],
 )
-def test_the_least_important_entries_go_first_and_the_section_says_how_many(
-    changes: dict[str, Any], allowed: dict[str, int], cut: dict[str, int], kept: list[str], gone: list[str]
+def test_the_least_important_entries_are_cut_first_and_counted(
+    changes: dict[str, Any],
+    allowed: dict[str, int],
+    cut: dict[str, int],
+    shown: list[str],
+    omitted: list[str],
 ) -> None:
-    _, dropped, texts = fitted(situation(**changes), **allowed)
+    _, dropped, texts = fit_situation(situation(**changes), **allowed)
 
     assert dropped == cut
     whole = "\n".join(texts.values())
-    assert all(text in whole for text in kept)
-    assert not any(text in whole for text in gone)
+    assert all(text in whole for text in shown)
+    assert not any(text in whole for text in omitted)
     for name, number in cut.items():
         assert f"Not shown, for want of room: {number}." in texts[name]
 
 
-def test_a_side_that_was_over_is_within_its_share_afterwards() -> None:
-    seen = situation(
+def test_a_side_over_its_share_is_cut_to_fit() -> None:
+    view = situation(
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
         relevant=[memory(f"b{n}", content=LONG) for n in range(10)],
     )
 
-    _, _, texts = fitted(seen)
+    _, _, texts = fit_situation(view)
 
     assert 1_000 < side_tokens(texts, Side.MEMORY) <= SHARES[Side.MEMORY] + 20
 
 
 def test_a_long_percept_is_clipped_before_any_is_left_out() -> None:
-    seen = situation(
+    view = situation(
         percepts=[percept("wind " * 800, id="p1", kind="environment"), percept("rain", id="p2", kind="error")]
     )
 
-    found, cut, texts = fitted(seen, world_state=300)
+    shown, cut, texts = fit_situation(view, world_state=300)
 
     assert not cut
-    assert [percept.id for percept in found.percepts] == ["p1", "p2"]
+    assert [percept.id for percept in shown.percepts] == ["p1", "p2"]
     assert "wind … (cut; 3999 characters in all)" in texts["percepts"]
 
 
 @pytest.mark.parametrize(
     "changes", [{}, {"kind": "peer_message"}, {"kind": "timeout", "urgent": True}], ids=str
 )
-def test_what_somebody_wrote_or_is_urgent_is_never_left_out(changes: dict[str, Any]) -> None:
-    seen = situation(percepts=[percept("please " * 1_100, **changes)], goals=[goal(str(n)) for n in range(3)])
+def test_messages_and_urgent_percepts_are_never_left_out(changes: dict[str, Any]) -> None:
+    view = situation(percepts=[percept("please " * 1_100, **changes)], goals=[goal(str(n)) for n in range(3)])
 
-    found, _, texts = fitted(seen, world_state=10)
+    shown, _, texts = fit_situation(view, world_state=10)
 
     assert ("please " * 280).strip() in texts["percepts"]
     assert "characters in all)" in texts["percepts"]
-    assert [percept.id for percept in found.percepts] == ["percept-1"]
+    assert [percept.id for percept in shown.percepts] == ["percept-1"]
 
 
 def test_a_large_window_shows_what_a_small_one_cuts() -> None:
     percepts = [percept("wind " * 1_200, id=f"p{n}", kind="environment") for n in range(5)]
-    seen = situation(
+    view = situation(
         percepts=percepts,
         environment=Environment(now=NOW, pending_percepts=5),
         crossed=[
@@ -206,8 +210,8 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
     )
 
-    large = build_prompt(seen, "", NONCE, window=200_000)
-    small = build_prompt(seen, "", NONCE, window=4_096)
+    large = build_prompt(view, "", NONCE, window=200_000)
+    small = build_prompt(view, "", NONCE, window=4_096)
 
     assert large.percepts == ("p0", "p1", "p2", "p3", "p4")
     assert not any(section.cut for section in large.sections)
@@ -221,26 +225,26 @@ def test_a_large_window_shows_what_a_small_one_cuts() -> None:
 
 
 @pytest.mark.parametrize("window", [6_000, 8_192, 16_384, 32_768])
-def test_the_reply_keeps_its_room_whatever_reached_the_agent(window: int) -> None:
-    seen = situation(
+def test_the_reply_has_its_tokens_whatever_the_percepts(window: int) -> None:
+    view = situation(
         percepts=[percept("please " * 1_100, id=f"p{n}") for n in range(5)],
         recent=[memory(f"a{n}", content=LONG) for n in range(10)],
     )
 
-    prompt = build_prompt(seen, "", NONCE, window=window, reply_tokens=4_096)
+    prompt = build_prompt(view, "", NONCE, window=window, reply_tokens=4_096)
 
-    said = sum(section.tokens for section in prompt.sections)
+    tokens = sum(section.tokens for section in prompt.sections)
     assert len(prompt.percepts) == 5
-    assert said <= window - min(4_096, window // 4) or window < 8_192
-    assert said < window
+    assert tokens <= window - min(4_096, window // 4) or window < 8_192
+    assert tokens < window
 
 
-def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
+def test_the_oldest_outcomes_of_the_last_heartbeat_are_cut_first() -> None:
     heartbeat = LastHeartbeat(
         number=1, mode="reflection", narrative="I rested.", outcomes=[f"{n}: {LONG}" for n in range(5)]
     )
 
-    _, cut, texts = fitted(situation(last_beat=heartbeat))
+    _, cut, texts = fit_situation(situation(last_beat=heartbeat))
 
     assert 0 < cut["last_beat"] < 5
     assert "4: word" in texts["last_beat"]
@@ -251,14 +255,14 @@ def test_outcomes_of_the_last_beat_go_the_oldest_first() -> None:
     "name",
     ["mark", "timing", "energy", "directive", "mood", "drives", "boundaries", "further_keys", "closing"],
 )
-def test_what_every_beat_needs_is_never_cut(name: str) -> None:
+def test_sections_that_every_heartbeat_needs_are_never_cut(name: str) -> None:
     assert side_of(name) is None
 
 
-def test_the_prompt_names_what_it_leaves_out() -> None:
-    seen = situation(recent=[memory(f"a{n}", content=LONG) for n in range(12)])
+def test_the_prompt_lists_its_omissions() -> None:
+    view = situation(recent=[memory(f"a{n}", content=LONG) for n in range(12)])
 
-    prompt = build_prompt(seen, "# Character", NONCE, window=6_000)
+    prompt = build_prompt(view, "# Character", NONCE, window=6_000)
 
     section = next(section for section in prompt.sections if section.name == "recent")
     assert section.cut > 0
@@ -268,13 +272,13 @@ def test_the_prompt_names_what_it_leaves_out() -> None:
 
 
 def test_a_small_window_gives_a_small_prompt() -> None:
-    seen = situation(
+    view = situation(
         recent=[memory(f"a{n}", content=LONG) for n in range(5)],
         relevant=[memory(f"b{n}", content=LONG) for n in range(5)],
     )
 
-    large = build_prompt(seen, "", NONCE, window=200_000)
-    small = build_prompt(seen, "", NONCE, window=4_096)
+    large = build_prompt(view, "", NONCE, window=200_000)
+    small = build_prompt(view, "", NONCE, window=4_096)
 
     assert small.system == large.system
     assert estimate_tokens(small.user) < estimate_tokens(large.user) / 1.5
@@ -298,5 +302,5 @@ def test_every_section_that_can_be_cut_is_one_that_is_rendered() -> None:
         ("", 7),
     ],
 )
-def test_a_models_window_is_known_or_what_is_said(handle: str, tokens: int) -> None:
+def test_a_window_is_that_of_the_model_or_the_setting(handle: str, tokens: int) -> None:
     assert window_of(handle, otherwise=7) == tokens

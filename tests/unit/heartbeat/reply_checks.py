@@ -14,14 +14,12 @@ def parse(value: Any) -> ParsedReply:
     return parse_reply(json.dumps(required | value))
 
 
-def drops(parsed: ParsedReply) -> list[tuple[str, str]]:
+def dropped_items(parsed: ParsedReply) -> list[tuple[str, str]]:
     return [(item.path, item.reason) for item in parsed.dropped]
 
 
-def is_read_as_far_as_it_fits(
-    key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]
-) -> None:
-    """Fail unless the item is read as expected, not at all for None, with these paths dropped."""
+def assert_parsed(key: str, item: Any, expected: dict[str, Any] | None, dropped: list[str]) -> None:
+    """Fail unless the item is parsed as expected (None: dropped), with these dropped paths."""
     parsed = parse({key: [item]})
 
     read = parsed.reply.model_dump(mode="json")[key]
@@ -29,4 +27,4 @@ def is_read_as_far_as_it_fits(
         assert read == []
     else:
         assert {name: read[0][name] for name in expected} == expected
-    assert [path for path, _ in drops(parsed)] == dropped
+    assert [path for path, _ in dropped_items(parsed)] == dropped

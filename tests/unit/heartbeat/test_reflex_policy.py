@@ -20,7 +20,7 @@ def actions(reply: dict[str, Any]) -> list[str]:
     return [action["action"] for action in reply["actions"]]
 
 
-def test_conversation_takes_in_what_was_said_and_makes_a_goal_of_a_request() -> None:
+def test_conversation_remembers_messages_and_adds_requests_as_goals() -> None:
     reply = reflex(
         situation(
             mode=Mode.CONVERSATION,
@@ -48,11 +48,11 @@ def test_conversation_without_permission_to_remember_leaves_a_note() -> None:
     assert [note["text"] for note in reply["memory_notes"]] == ["User message: “The ferry is late”"]
 
 
-def test_a_request_that_is_a_goal_already_is_not_taken_up_twice() -> None:
-    asked = percept("Can you find out who built the lighthouse?")
+def test_a_request_that_is_a_goal_already_is_not_added_again() -> None:
+    request = percept("Can you find out who built the lighthouse?")
     known = goal(title="see to it: can you find out who built the  lighthouse?")
 
-    assert reflex(situation(mode=Mode.CONVERSATION, percepts=[asked], goals=[known]))["new_goals"] == []
+    assert reflex(situation(mode=Mode.CONVERSATION, percepts=[request], goals=[known]))["new_goals"] == []
 
 
 def test_planning_breaks_the_most_important_goal_into_permitted_steps() -> None:
@@ -78,7 +78,7 @@ def test_planning_without_a_useful_action_worries_instead() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "taken"),
+    ("action", "executed"),
     [
         ("recall", "recall"),
         ("reflect", "reflect"),
@@ -89,7 +89,7 @@ def test_planning_without_a_useful_action_worries_instead() -> None:
         ("fly", "reflect"),
     ],
 )
-def test_pursuit_carries_out_the_next_step_or_the_nearest_thing(action: str, taken: str) -> None:
+def test_pursuit_executes_the_next_step_or_a_substitute(action: str, executed: str) -> None:
     reply = reflex(
         situation(
             mode=Mode.GOAL_PURSUIT,
@@ -100,7 +100,7 @@ def test_pursuit_carries_out_the_next_step_or_the_nearest_thing(action: str, tak
     )
 
     assert [(action["action"], action["intent_id"]) for action in reply["actions"]] == [
-        (taken, "intent-look")
+        (executed, "intent-look")
     ]
     (update,) = reply["goal_updates"]
     assert (update["goal_id"], update["progress"], update["state"]) == ("goal-harbour", 0.6, None)
@@ -127,7 +127,7 @@ def test_a_step_that_costs_too_much_waits_and_the_agent_rests() -> None:
     assert "too little energy" in reply["thinking"]
 
 
-def test_a_step_that_ties_memories_needs_two_of_them() -> None:
+def test_a_step_that_connects_memories_needs_two_of_them() -> None:
     reply = reflex(
         situation(
             mode=Mode.GOAL_PURSUIT,
@@ -141,7 +141,7 @@ def test_a_step_that_ties_memories_needs_two_of_them() -> None:
     assert actions(reply) == ["reflect"]
 
 
-def test_consolidation_ties_the_memories_that_share_most_words() -> None:
+def test_consolidation_connects_memories_that_share_most_words() -> None:
     reply = reflex(
         situation(
             mode=Mode.CONSOLIDATION,
@@ -161,7 +161,7 @@ def test_consolidation_ties_the_memories_that_share_most_words() -> None:
     assert "“Ferries pass the lighthouse at night”" in reflect["params"]["insight"]
 
 
-def test_consolidations_take_turns_with_the_pairs() -> None:
+def test_consolidations_rotate_through_the_pairs() -> None:
     views = [memory("pier"), memory("crane"), memory("buoy")]
     tied = {
         (connect["params"]["from_id"], connect["params"]["to_id"])
@@ -174,26 +174,26 @@ def test_consolidations_take_turns_with_the_pairs() -> None:
     assert len(tied) == 3
 
 
-def test_what_reads_the_same_is_not_tied_to_itself() -> None:
+def test_memories_with_equal_texts_are_not_connected() -> None:
     twice = [memory("a", content="I value  patience."), memory("b", content="I value patience.")]
 
     assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=twice))) == ["rest"]
 
 
-def test_reflection_is_not_about_what_the_agent_itself_answered() -> None:
+def test_reflection_ignores_the_answers_of_the_agent() -> None:
     answered = memory("own", role="agent", content="I answer by rule.")
 
-    for seen in ([answered], [answered, memory("pier")]):
-        reply = reflex(situation(recent=seen, beat_number=2))
+    for recent in ([answered], [answered, memory("pier")]):
+        reply = reflex(situation(recent=recent, beat_number=2))
 
         assert "I answer by rule" not in reply["thinking"]
 
 
-def test_consolidation_with_too_little_to_tie_rests() -> None:
+def test_consolidation_without_similar_memories_rests() -> None:
     assert actions(reflex(situation(mode=Mode.CONSOLIDATION, recent=[memory()]))) == ["rest"]
 
 
-def test_reflection_without_goals_finds_one_in_what_it_wonders_about() -> None:
+def test_reflection_without_goals_creates_one_from_curiosity() -> None:
     reply = reflex(
         situation(recent=[memory("pier")], working_memory=WorkingMemory(curiosity=["who built the pier?"]))
     )
@@ -209,7 +209,7 @@ def test_reflection_without_goals_finds_one_in_what_it_wonders_about() -> None:
     assert "The pier was rebuilt" in reply["curiosity"][0]
 
 
-def test_a_new_mind_with_nothing_in_it_still_finds_something_to_want() -> None:
+def test_an_empty_mind_still_creates_a_goal() -> None:
     poor = reflex(situation(energy=2))
     rich = reflex(situation())
 
@@ -218,7 +218,7 @@ def test_a_new_mind_with_nothing_in_it_still_finds_something_to_want() -> None:
     assert actions(rich) == ["brainstorm_goals"]
 
 
-def test_a_proposal_is_accepted_when_it_is_sure_else_put_off_once_and_then_rejected() -> None:
+def test_an_unsure_proposal_is_deferred_once_and_then_rejected() -> None:
     def proposal(confidence: float, deferrals: int = 0) -> ProposalView:
         return ProposalView(
             id=f"p-{confidence}-{deferrals}",
@@ -240,14 +240,14 @@ def test_a_proposal_is_accepted_when_it_is_sure_else_put_off_once_and_then_rejec
 
 
 @pytest.mark.parametrize(("state", "up"), [(GoalState.QUEUED, "active"), (GoalState.BACKBURNER, "queued")])
-def test_reflection_moves_a_waiting_goal_up_before_it_makes_a_new_one(state: GoalState, up: str) -> None:
+def test_reflection_promotes_a_queued_goal_before_a_new_one(state: GoalState, up: str) -> None:
     reply = reflex(situation(goals=[goal(state=state)]))
 
     assert reply["actions"][-1]["params"] == {"goal_id": "goal-harbour", "state": up}
     assert reply["new_goals"] == []
 
 
-def test_a_reflection_on_a_reflection_quotes_only_what_it_was_about() -> None:
+def test_a_reflection_on_a_reflection_quotes_only_its_subject() -> None:
     own = memory(
         "own",
         role="",
@@ -260,7 +260,7 @@ def test_a_reflection_on_a_reflection_quotes_only_what_it_was_about() -> None:
     assert insight.startswith("What stays with me is this: “the pier is old”.")
 
 
-def test_a_thought_of_a_quotation_within_a_quotation_is_about_the_innermost() -> None:
+def test_a_thought_about_nested_quotations_cites_the_innermost() -> None:
     own = memory("own", role="", content="I thought: “Ada said ‘the pier isn’t old’. So.” I spent 2 energy.")
 
     insight = reflex(situation(recent=[own]))["actions"][0]["params"]["insight"]
@@ -268,28 +268,28 @@ def test_a_thought_of_a_quotation_within_a_quotation_is_about_the_innermost() ->
     assert insight.startswith("What stays with me is this: “the pier isn’t old”.")
 
 
-def test_what_is_quoted_quotes_in_single_marks() -> None:
-    said = memory("said", role="Ada", content="He said “come”.")
-    reply = reflex(situation(recent=[said]))
+def test_a_quotation_within_a_quotation_uses_single_marks() -> None:
+    quoted = memory("said", role="Ada", content="He said “come”.")
+    reply = reflex(situation(recent=[quoted]))
 
     assert "I think of this: Ada said “He said ‘come’.”" in reply["thinking"]
     assert reply["curiosity"] == ["What follows from “He said ‘come’.”?"]
 
 
 def test_different_situations_give_different_thoughts() -> None:
-    seen = [
+    situations = [
         situation(mode=mode, beat_number=heartbeat, recent=[memory("pier"), memory("crane")], goals=goals_)
         for mode in (Mode.REFLECTION, Mode.CONSOLIDATION, Mode.PLAN_EXECUTION)
         for heartbeat, goals_ in ((1, [goal("harbour")]), (7, [goal("market")]))
     ]
 
-    thoughts = [reflex(situation)["thinking"] for situation in seen]
+    thoughts = [reflex(situation)["thinking"] for situation in situations]
 
     assert len(set(thoughts)) >= 5
     assert all(thoughts)
 
 
-def test_a_full_situation_is_answered_about_itself() -> None:
+def test_a_full_situation_gets_a_reply_about_its_content() -> None:
     reply = reflex(full_situation())
 
     assert "Map the harbour" in reply["thinking"]

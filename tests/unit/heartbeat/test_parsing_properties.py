@@ -15,7 +15,7 @@ from arbor.errors import ReplyInvalid
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply import REPLY_KEYS, Reply
 
-#: A NUL as it is, or escaped in JSON.
+#: A NUL, plain or escaped in JSON.
 _NUL = re.compile(r"\x00|(?<!\\)(?:\\\\)*\\u0000")
 WHOLE: dict[str, Any] = {
     "thinking": "hm",
@@ -92,9 +92,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @settings(max_examples=120)
 @given(reply_like, st.data())
-def test_a_reply_with_pieces_torn_out_or_put_in_is_read_or_refused(
-    value: dict[str, Any], data: st.DataObject
-) -> None:
+def test_a_mutilated_reply_is_read_or_refused(value: dict[str, Any], data: st.DataObject) -> None:
     text = json.dumps(WHOLE | value)
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(text)))
@@ -124,7 +122,7 @@ def test_a_reply_with_pieces_torn_out_or_put_in_is_read_or_refused(
         "{" * 32 + "[]," * 53_000,
     ],
 )
-def test_an_enormous_text_is_dealt_with_quickly(text: str) -> None:
+def test_an_enormous_text_is_parsed_quickly(text: str) -> None:
     started = time.perf_counter()
 
     check(text)

@@ -11,18 +11,25 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.results import TurnRecord
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.round_trips import follow_up, with_percepts_received
-from tests.unit.heartbeat.beats import CALL, Answers, action_record_of, heartbeat_of, moment_of, rules_of
 from tests.unit.heartbeat.builders import NONCE, percept, situation
+from tests.unit.heartbeat.state_builders import (
+    CALL,
+    Answers,
+    action_record_of,
+    heartbeat_of,
+    moment_of,
+    rules_of,
+)
 
-FOUND = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
-HEARD = [percept(id=str(UUID(int=50)))]
+RECALLED = action_record_of("recall", brought="[m] Ines keeps it.", cost=1)
+PERCEPTS = [percept(id=str(UUID(int=50)))]
 
 
-def acted(**changes: Any) -> Beat:
-    """Return a heartbeat that has acted in its first turn, and found something to read."""
+def heartbeat_after_actions(**changes: Any) -> Beat:
+    """Return a heartbeat whose first turn ran actions with results to read."""
     values: dict[str, Any] = {
-        "view": situation(percepts=HEARD, energy=10.0),
-        "present": TurnRecord(deeds=[FOUND], reasoning="Who?"),
+        "view": situation(percepts=PERCEPTS, energy=10.0),
+        "present": TurnRecord(deeds=[RECALLED], reasoning="Who?"),
         "reply": Reply(thinking="Who?", memory_notes=[MemoryNote(text="a note")]),
         "energy_end": 9.0,
         "turn": 1,
@@ -33,28 +40,28 @@ def acted(**changes: Any) -> Beat:
         "reply_text": "{}",
         "asked_tokens": 100,
         "vectors": {"a note": [1.0], "ferries": [2.0]},
-        "decisions": [FOUND.decision],
+        "decisions": [RECALLED.decision],
         "untaken": ["memory_notes[1]"],
     }
     return heartbeat_of(**(values | changes))
 
 
-def followed(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
+def run_follow_up(heartbeat: Beat) -> tuple[Beat, tuple[str, ...]]:
     result = Answers().run(follow_up(heartbeat))
     return result.state, result.changed
 
 
-def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
-    heartbeat, changed = followed(acted())
+def test_a_heartbeat_goes_on_with_the_results_of_its_actions() -> None:
+    heartbeat, changed = run_follow_up(heartbeat_after_actions())
 
     assert changed == ("goes on to turn 2",)
     assert (heartbeat.goes_on, heartbeat.turn, heartbeat.answered) == (True, 2, CALL)
     assert "Ines keeps it." in heartbeat.follow_up
     assert "9 energy left." in heartbeat.follow_up
     assert heartbeat.said_tokens > 100
-    # What this turn decided is over; what it did is on record.
+    # The decisions of the turn are cleared; its actions are recorded.
     assert (heartbeat.reply, heartbeat.decisions, heartbeat.untaken, heartbeat.deeds) == (None, [], [], [])
-    assert heartbeat.earlier.deeds == [FOUND]
+    assert heartbeat.earlier.deeds == [RECALLED]
     assert heartbeat.earlier_reply is not None
     assert heartbeat.earlier_reply.thinking == "Who?"
     assert (heartbeat.energy, heartbeat.situation_now.energy) == (9.0, 9.0)
@@ -78,21 +85,21 @@ def test_a_beat_goes_on_with_what_its_actions_brought() -> None:
         ),
     ],
 )
-def test_a_beat_ends_when_there_is_nothing_to_read_or_no_means_to_go_on(
+def test_a_heartbeat_ends_without_results_to_read_or_means(
     changes: dict[str, Any], why: tuple[str, ...]
 ) -> None:
-    heartbeat, changed = followed(acted(**changes))
+    heartbeat, changed = run_follow_up(heartbeat_after_actions(**changes))
 
     assert changed == why
     assert not heartbeat.goes_on
     assert heartbeat.said.thinking == "Who?"
 
 
-def test_a_beat_of_two_turns_ends_as_one() -> None:
-    earlier = TurnRecord(deeds=[FOUND], reasoning="Who?")
+def test_the_turns_of_a_heartbeat_end_as_one_record() -> None:
+    earlier = TurnRecord(deeds=[RECALLED], reasoning="Who?")
     present = TurnRecord(deeds=[action_record_of("rest", index=1)], reasoning="Ines.")
-    heartbeat, _ = followed(
-        acted(
+    heartbeat, _ = run_follow_up(
+        heartbeat_after_actions(
             turn=2,
             turns=2,
             earlier=earlier,
@@ -103,18 +110,18 @@ def test_a_beat_of_two_turns_ends_as_one() -> None:
     )
 
     assert (heartbeat.goes_on, heartbeat.said.thinking) == (False, "Who?\n\nInes.")
-    assert [deed.result.action for deed in heartbeat.whole.deeds] == ["recall", "rest"]
-    # The energy it began with: its results say what it spent.
+    assert [record.result.action for record in heartbeat.whole.deeds] == ["recall", "rest"]
+    # The energy at the beginning: the results contain the spending.
     assert heartbeat.situation.energy == 10.0
 
 
-def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
-    heartbeat, changed = followed(
-        acted(
+def test_a_turn_without_a_result_preserves_earlier_turns() -> None:
+    heartbeat, changed = run_follow_up(
+        heartbeat_after_actions(
             turn=2,
             failure="ModelTimeout: no answer",
             unreadable="x",
-            earlier=TurnRecord(deeds=[FOUND]),
+            earlier=TurnRecord(deeds=[RECALLED]),
             earlier_reply=Reply(thinking="Who?"),
             present=TurnRecord(reasoning="half a thought"),
             reply=None,
@@ -125,14 +132,14 @@ def test_a_further_turn_that_came_to_nothing_leaves_the_turns_before() -> None:
     assert changed == ("turn 2 came to nothing",)
     assert (heartbeat.goes_on, heartbeat.failure, heartbeat.unreadable) == (False, "", "")
     assert heartbeat.said.thinking == "Who?"
-    assert heartbeat.whole.deeds == [FOUND]
+    assert heartbeat.whole.deeds == [RECALLED]
     assert heartbeat.whole.reasoning == ""
     (lost,) = heartbeat.present.dropped
     assert (lost.path, lost.reason) == ("turn 2", "ModelTimeout: no answer")
 
 
-def test_percepts_are_taken_in_once() -> None:
-    heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=HEARD)))
+def test_percepts_are_consumed_once() -> None:
+    heartbeat = with_percepts_received(heartbeat_of(view=situation(percepts=PERCEPTS)))
     assert (heartbeat.effects.heard, heartbeat.heard) == ((UUID(int=50),), True)
     assert with_percepts_received(heartbeat) is heartbeat
     nobody = heartbeat_of()

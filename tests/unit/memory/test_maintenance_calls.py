@@ -32,14 +32,14 @@ from arbor.memory.maintenance_replies import (
 from arbor.models.ports import CallPurpose, ModelRequest
 
 NONCE = "0123456789abcdef"
-ERRANDS = [CallPurpose.SUMMARIZE, CallPurpose.EXTRACT, CallPurpose.WEIGH]
+PURPOSES = [CallPurpose.SUMMARIZE, CallPurpose.EXTRACT, CallPurpose.WEIGH]
 
 
 def _request(*texts: str, purpose: CallPurpose = CallPurpose.SUMMARIZE) -> ModelRequest:
     return maintenance_request(purpose, [Excerpt(text=text) for text in texts], nonce=NONCE, for_rules=False)
 
 
-@pytest.mark.parametrize("purpose", ERRANDS)
+@pytest.mark.parametrize("purpose", PURPOSES)
 def test_a_request_survives_its_row(purpose: CallPurpose) -> None:
     memories = [Excerpt(text="The keel is laid.", role="Ada", type="episodic", at="2024-03-01 12:00")]
     request = maintenance_request(purpose, memories, nonce=NONCE, for_rules=True)
@@ -55,7 +55,7 @@ def test_no_text_can_close_its_data_block() -> None:
     assert "\n    [2] obey me" in text, "a further line cannot pass for an entry"
 
 
-def test_what_is_cut_or_left_out_is_counted() -> None:
+def test_truncated_and_omitted_memories_are_counted() -> None:
     assert "… (cut)" in _request("x" * 5000).messages[0].content
     many = _request(*(f"memory {number}" for number in range(900))).messages[0].content
     assert "600 of the 900 memories are not shown." in many
@@ -63,7 +63,7 @@ def test_what_is_cut_or_left_out_is_counted() -> None:
     assert "[898] memory 897" in many
 
 
-def test_what_a_prompt_does_not_show_is_told_for_the_record() -> None:
+def test_memories_omitted_from_a_prompt_are_reported() -> None:
     assert left_out_of_prompt([Excerpt(text="short")]) == ()
     assert left_out_of_prompt([]) == ()
     assert left_out_of_prompt([Excerpt(text="a"), Excerpt(text="x" * 5000)]) == (
@@ -75,11 +75,11 @@ def test_what_a_prompt_does_not_show_is_told_for_the_record() -> None:
 @given(st.lists(st.text(max_size=3_000), max_size=60))
 def test_a_prompt_is_bounded(texts: list[str]) -> None:
     content = _request(*texts).messages[0].content
-    # Indents of broken lines and the heads of entries come on top.
+    # Indents of broken lines and heads of entries are added.
     assert len(content) < 8 * PROMPT_CHARACTERS
 
 
-def test_asking_again_does_not_grow_with_each_time() -> None:
+def test_repeated_requests_do_not_grow() -> None:
     request = _request("The keel is laid.")
     once = asked_again(request, reply="no" * 9_000, fault="it is no JSON")
     twice = asked_again(once, reply="", fault="it is empty")
@@ -116,12 +116,12 @@ def test_a_summary_is_read_leniently(reply: str) -> None:
         ("x" * (LONGEST_REPLY + 1), "at most 40,000 characters"),
     ],
 )
-def test_what_is_no_summary_is_not_taken_for_one(reply: str, fault: str) -> None:
+def test_an_invalid_summary_is_refused(reply: str, fault: str) -> None:
     with pytest.raises(ReplyInvalid, match=fault):
         read_summary(reply)
 
 
-def _named(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
+def _concepts_by_place(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
     read = read_concepts(json.dumps(reply), count=count)
     return {
         place: [(name, strength) for name, strength in concepts] for place, concepts in read.by_place.items()
@@ -146,19 +146,19 @@ def _named(reply: Any, count: int = 3) -> dict[int, list[tuple[str, float]]]:
     ],
 )
 def test_concepts_are_read_entry_by_entry(entries: Any, expected: Any) -> None:
-    assert _named({"memories": entries}) == expected
+    assert _concepts_by_place({"memories": entries}) == expected
 
 
-def test_of_too_many_concepts_the_first_are_taken() -> None:
-    found = _named({"memories": [{"n": 1, "concepts": list("abcdefghij")}]})
-    assert [name for name, _ in found[0]] == list("abcdefghij")[:MAX_CONCEPTS]
+def test_only_the_first_of_too_many_concepts_are_read() -> None:
+    concepts = _concepts_by_place({"memories": [{"n": 1, "concepts": list("abcdefghij")}]})
+    assert [name for name, _ in concepts[0]] == list("abcdefghij")[:MAX_CONCEPTS]
 
 
 def test_an_invalid_concept_name_is_dropped_with_its_reason() -> None:
     names = ["…", "\ufdfa" * 10, "ship", "SHIP", *"defgh"]
     entries = [{"n": 1, "concepts": names}, {"n": 2, "concepts": 5}, {"n": 1, "concepts": []}, {"n": 7}]
-    found, dropped = read_concepts(json.dumps({"memories": entries}), count=2)
-    assert [concept.name for concept in found[0]] == ["ship", "d", "e", "f", "g"]
+    concepts, dropped = read_concepts(json.dumps({"memories": entries}), count=2)
+    assert [concept.name for concept in concepts[0]] == ["ship", "d", "e", "f", "g"]
     nameless, folded, above, no_list, second, nobody = dropped
     assert nameless.startswith("memory 1: '\\u2026': a concept's name has")
     assert "folded it has" in folded
@@ -177,7 +177,7 @@ def test_reasons_are_bounded() -> None:
 @pytest.mark.parametrize(
     "reply", ['{"memories": []}', '{"memories": "none"}', '{"memories": [{"n": 9, "concepts": []}]}', "no"]
 )
-def test_a_reply_about_none_of_the_memories_is_no_reply(reply: str) -> None:
+def test_a_reply_about_none_of_the_memories_is_refused(reply: str) -> None:
     with pytest.raises(ReplyInvalid):
         read_concepts(reply, count=3)
 
@@ -192,12 +192,12 @@ def test_a_reply_about_none_of_the_memories_is_no_reply(reply: str) -> None:
         ([{"n": 1, "importance": 0.5}, {"n": 2, "importance": math.nan}], {0: 0.5}),
     ],
 )
-def test_scores_outside_their_range_are_none(entries: Any, expected: Any) -> None:
+def test_scores_outside_their_range_are_dropped(entries: Any, expected: Any) -> None:
     assert read_scores(json.dumps({"scores": entries}), count=2).by_place == expected
 
 
 @given(st.text(max_size=300))
-def test_rubbish_is_refused_or_read_within_bounds(text: str) -> None:
+def test_invalid_replies_are_refused_or_read_within_bounds(text: str) -> None:
     for reply in (text, f'{{"memories": [{{"n": 1, "concepts": {json.dumps([text])}}}]}}'):
         try:
             for concepts in read_concepts(reply, count=2).by_place.values():
@@ -210,17 +210,17 @@ def test_rubbish_is_refused_or_read_within_bounds(text: str) -> None:
 
 
 @given(rule=st.floats(0, 1), model=st.floats(0, 1))
-def test_rule_and_model_weigh_alike_but_what_must_be_kept_stays(rule: float, model: float) -> None:
+def test_scores_of_rule_and_model_are_averaged_unless_permanent(rule: float, model: float) -> None:
     together = weighed(rule, model)
     assert 0 <= together <= 1
     assert together == (1.0 if rule == 1.0 else (rule + model) / 2)
 
 
-@pytest.mark.parametrize("purpose", ERRANDS)
+@pytest.mark.parametrize("purpose", PURPOSES)
 @given(
     texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=200), min_size=1, max_size=5)
 )
-def test_what_rules_answer_is_read_like_a_models_reply(purpose: CallPurpose, texts: list[str]) -> None:
+def test_replies_by_rule_are_read_like_those_of_models(purpose: CallPurpose, texts: list[str]) -> None:
     memories = [{"text": text, "role": "Ada", "type": "episodic"} for text in texts]
     reply = json.dumps(rule_reply(purpose, {"memories": memories}))
     match purpose:
@@ -234,6 +234,6 @@ def test_what_rules_answer_is_read_like_a_models_reply(purpose: CallPurpose, tex
             pass
 
 
-def test_rules_do_not_think_here() -> None:
+def test_a_thinking_call_cannot_be_answered_by_rule() -> None:
     with pytest.raises(ModelRejected, match="rules cannot think"):
         rule_reply(CallPurpose.THINK, {})

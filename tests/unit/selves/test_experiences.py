@@ -28,15 +28,15 @@ from arbor.selves.values import BeliefStatus
         (1, 1, 5, 9, 1.0),
     ],
 )
-def test_trust_is_the_share_that_went_well_faded_since(
+def test_trust_is_the_success_rate_faded_over_time(
     successes: int, interactions: int, tick: int, last: int, expected: float
 ) -> None:
-    found = trust(successes=successes, interactions=interactions, tick=tick, last_tick=last)
-    assert found == pytest.approx(expected)
+    share = trust(successes=successes, interactions=interactions, tick=tick, last_tick=last)
+    assert share == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("old", "new", "after"), [(0.5, None, 0.5), (0.5, 1.0, 0.65), (0.5, 0.0, 0.35)])
-def test_an_impression_counts_for_a_part(old: float, new: float | None, after: float) -> None:
+def test_an_impression_counts_as_part_of_an_interaction(old: float, new: float | None, after: float) -> None:
     assert impression(old, new) == pytest.approx(after)
 
 
@@ -56,17 +56,17 @@ def test_an_impression_counts_for_a_part(old: float, new: float | None, after: f
 def test_evidence_moves_a_belief_by_its_odds(
     confidence: float, stability: float, supports: bool, strength: float, after: float
 ) -> None:
-    found = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
-    assert found == pytest.approx(after, abs=1e-3)
+    weighed = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
+    assert weighed == pytest.approx(after, abs=1e-3)
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.booleans(), st.floats(0, 1))
-def test_no_evidence_moves_a_belief_out_of_range_or_by_more_than_a_step(
+def test_evidence_moves_a_belief_by_at_most_one_step_in_range(
     confidence: float, stability: float, supports: bool, strength: float
 ) -> None:
-    found = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
-    assert 0 <= found <= 1
-    assert abs(found - confidence) <= LARGEST_STEP + 1e-4
+    weighed = weigh(confidence=confidence, stability=stability, supports=supports, strength=strength)
+    assert 0 <= weighed <= 1
+    assert abs(weighed - confidence) <= LARGEST_STEP + 1e-4
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_no_evidence_moves_a_belief_out_of_range_or_by_more_than_a_step(
         (BeliefStatus.DROPPED, 0.9, BeliefStatus.DROPPED),
     ],
 )
-def test_below_a_bound_a_belief_is_in_doubt(now: BeliefStatus, confidence: float, then: BeliefStatus) -> None:
+def test_a_belief_below_a_bound_is_in_doubt(now: BeliefStatus, confidence: float, then: BeliefStatus) -> None:
     assert status_at(now, confidence) is then
 
 
@@ -102,10 +102,10 @@ def test_one_decision_moves_a_belief_by_one_step(wanted: float) -> None:
         (ExperienceOutcome.UNKNOWN, 0, 0, ""),
     ],
 )
-def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
+def test_a_lesson_states_actions_to_repeat_and_to_avoid(
     outcome: ExperienceOutcome, attempts: int, successes: int, begins: str
 ) -> None:
-    found = lesson(
+    text = lesson(
         action="recall",
         about="the tide",
         outcome=outcome,
@@ -113,12 +113,12 @@ def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
         attempts=attempts,
         successes=successes,
     )
-    assert found.startswith(begins)
-    assert bool(found) is bool(begins)
+    assert text.startswith(begins)
+    assert bool(text) is bool(begins)
 
 
 @pytest.mark.parametrize(
-    ("actions", "found"),
+    ("actions", "habits"),
     [
         ("", []),
         ("ab" * 2, []),
@@ -129,12 +129,12 @@ def test_a_lesson_says_what_to_do_again_and_what_to_avoid(
         ("ab" * 3 + "x" + "abc" * 3, [("abc", 3), ("ab", 6)]),
     ],
 )
-def test_what_comes_again_three_times_is_a_habit(actions: str, found: list[tuple[str, int]]) -> None:
-    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(list(actions))] == found
+def test_actions_repeated_three_times_are_a_habit(actions: str, habits: list[tuple[str, int]]) -> None:
+    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(list(actions))] == habits
 
 
 @pytest.mark.parametrize(
-    ("actions", "found"),
+    ("actions", "habits"),
     [
         ("a-b" * 3, []),
         ("ab-" * 3, [("ab", 3)]),
@@ -142,12 +142,12 @@ def test_what_comes_again_three_times_is_a_habit(actions: str, found: list[tuple
         ("---", []),
     ],
 )
-def test_no_habit_goes_over_a_gap(actions: str, found: list[tuple[str, int]]) -> None:
+def test_a_gap_interrupts_a_habit(actions: str, habits: list[tuple[str, int]]) -> None:
     with_gaps = [None if action == "-" else action for action in actions]
-    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(with_gaps)] == found
+    assert [("".join(pattern.actions), pattern.seen) for pattern in patterns(with_gaps)] == habits
 
 
-def test_a_habit_says_itself() -> None:
+def test_a_habit_is_described_in_words() -> None:
     (habit,) = patterns(["recall", "reach_out_user"] * 3)
     assert habit.in_words() == "When I act I often do this: recall, then reach out user (3 times)."
     assert (habit.key, habit.confidence) == ("reach_out_user>recall", 0.5)

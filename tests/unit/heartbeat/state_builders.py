@@ -120,7 +120,7 @@ def action_record_of(
     return ActionRecord(decision=decision, result=result)
 
 
-def recalled(number: int = 1, **changes: Any) -> Recalled:
+def recalled_memory(number: int = 1, **changes: Any) -> Recalled:
     values: dict[str, Any] = {
         "id": UUID(int=100 + number),
         "type": MemoryType.EPISODIC,
@@ -166,7 +166,7 @@ def backlog_of(*goals: GoalRow, intents: Sequence[IntentRow] = ()) -> Backlog:
     return Backlog(AGENT, rows, now=NOW, heartbeat_id=HEARTBEAT)
 
 
-def placed(need: Placing) -> PlacedMemories:
+def placed_as_new(need: Placing) -> PlacedMemories:
     """Answer a need for placing: each memory is new, and its id is derived from its position."""
     return PlacedMemories(ids=tuple(UUID(int=1000 + place) for place, _ in enumerate(need.memories)))
 
@@ -178,13 +178,13 @@ class Answers:
     """
 
     def __init__(self, answers: Mapping[type, Any] | None = None) -> None:
-        self._answers: Mapping[type, Any] = {Embedding: {}, Placing: placed, **(answers or {})}
-        self.asked: list[Any] = []
+        self._answers: Mapping[type, Any] = {Embedding: {}, Placing: placed_as_new, **(answers or {})}
+        self.needs: list[Any] = []
 
     @property
     def kinds(self) -> list[type]:
         """Return the types of the recorded needs, in order."""
-        return [type(need) for need in self.asked]
+        return [type(need) for need in self.needs]
 
     def run(self, work: Any) -> NodeResult[Beat]:
         """Run a step to its end and return its result."""
@@ -193,7 +193,7 @@ class Answers:
         try:
             need = next(work)
             while True:
-                self.asked.append(need)
+                self.needs.append(need)
                 answer = self._answers[type(need)]
                 answer = answer(need) if callable(answer) else answer
                 need = work.throw(answer) if isinstance(answer, Exception) else work.send(answer)
@@ -202,6 +202,6 @@ class Answers:
             return result
 
 
-def ran(work: Any, answers: Mapping[type, Any] | None = None) -> NodeResult[Beat]:
+def run_step(work: Any, answers: Mapping[type, Any] | None = None) -> NodeResult[Beat]:
     """Run a step with the default answers and these, by type of need; return its result."""
     return Answers(answers).run(work)

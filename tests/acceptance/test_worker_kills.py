@@ -1,4 +1,4 @@
-"""Every due heartbeat completes exactly once, whichever worker dies, at any step."""
+"""Workers killed at any step: every due heartbeat still completes exactly once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.acceptance.fleet.real_fleet import Agent, RealFleet
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 
 ROUNDS = 5
-#: Points at which a worker has the work of several agents in its hands, committed, about to be, or not yet.
+#: Points at which a worker runs the work of several agents: committed, about to be, or not yet.
 BATCH_POINTS = (
     "observe begins",
     "focus ends",
@@ -38,21 +38,21 @@ BATCH_POINTS = (
 #: As many as one message carries.
 BATCHED_TASKS = 8
 
-# The time of a leg is shared by the heartbeats that were walked together.
+# The time of a leg is shared by the heartbeats of its batch.
 BATCHED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status = 'done' AND elapsed_ms > 1.5 * own_ms"
 
 
 @pytest.fixture(scope="module")
 def fleet(django_db_blocker: Any) -> Iterator[RealFleet]:
     """Return a running fleet with one agent for each point of death."""
-    with django_db_blocker.unblock(), RealFleet() as made:
-        made.populate(ALL_POINTS)
-        made.start()
-        yield made
+    with django_db_blocker.unblock(), RealFleet() as new:
+        new.populate(ALL_POINTS)
+        new.start()
+        yield new
 
 
-def test_a_worker_killed_at_any_step_of_a_beat_costs_a_lease_and_nothing_else(fleet: RealFleet) -> None:
-    # A worker of many threads takes other agents' steps with it, so some get to their own point at a second try.
+def test_a_worker_killed_at_any_step_costs_only_a_lease(fleet: RealFleet) -> None:
+    # A killed worker also interrupts other agents' steps, so some reach their own point at a second attempt.
     for _ in range(ROUNDS):
         fleet.make_due(fleet.spared())
         fleet.wait_until_all_are_done()
@@ -62,7 +62,7 @@ def test_a_worker_killed_at_any_step_of_a_beat_costs_a_lease_and_nothing_else(fl
     assert_exactly_once(fleet)
 
 
-def test_a_worker_killed_with_several_agents_in_its_hands_costs_each_a_lease_and_nothing_else(
+def test_a_worker_killed_with_a_batch_costs_each_agent_only_a_lease(
     fleet: RealFleet,
 ) -> None:
     left = list(BATCH_POINTS)
@@ -75,7 +75,7 @@ def test_a_worker_killed_with_several_agents_in_its_hands_costs_each_a_lease_and
         fleet.make_due([agent for group in groups for agent in group])
         fleet.wait_until_all_are_done()
         for agent in fleet.agents:
-            # One that died with nobody else in its hands has its point tried again.
+            # A death without other agents in the batch does not count: its point is tried again.
             if fleet.lost_with(agent) > 1:
                 left.remove(agent.point)
                 sizes[agent.point] = fleet.lost_with(agent)

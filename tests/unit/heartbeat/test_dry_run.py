@@ -15,7 +15,7 @@ REST = json.dumps({"thinking": "hm", "actions": [{"action": "rest"}], "memory_no
 GRAPH = load_graph(heartbeat_text(), handlers=set(re.findall(r'type="(\w+)"', heartbeat_text())))
 
 
-def walk(script: Script) -> DryRun:
+def run_script(script: Script) -> DryRun:
     return dry_run(GRAPH, script)
 
 
@@ -23,8 +23,8 @@ def nodes(rehearsal: DryRun, *wanted: str) -> list[str]:
     return [step.node for step in rehearsal.passed if step.node in wanted]
 
 
-def test_by_default_everything_goes_well() -> None:
-    rehearsal = walk(Script())
+def test_every_step_succeeds_by_default() -> None:
+    rehearsal = run_script(Script())
 
     assert (rehearsal.exit, rehearsal.outcome, rehearsal.fault) == ("done", NodeOutcome.SUCCESS, "")
     assert nodes(rehearsal, "observe", "llm_reflect", "act", "record") == [
@@ -37,13 +37,13 @@ def test_by_default_everything_goes_well() -> None:
 
 
 def test_the_mode_leads_to_its_call() -> None:
-    rehearsal = walk(Script(context={"mode": "plan_execution"}))
+    rehearsal = run_script(Script(context={"mode": "plan_execution"}))
 
     assert nodes(rehearsal, "llm_plan", "llm_reflect") == ["llm_plan"]
 
 
 @pytest.mark.parametrize(
-    ("script", "exit_node", "asked"),
+    ("script", "exit_node", "calls"),
     [
         (Script(outcomes={"llm_reflect": [NodeOutcome.FAILURE]}), "failed", 1),
         (Script(outcomes={"llm_reflect": [NodeOutcome.RETRY]}), "done", 2),
@@ -51,7 +51,7 @@ def test_the_mode_leads_to_its_call() -> None:
         (Script(replies=["no", "no", REST]), "done", 3),
         (Script(replies=["no", "no", "no"]), "failed", 3),
         (Script(replies=[REST, REST, REST]), "done", 3),
-        # A further turn that comes to nothing ends only itself.
+        # A failed further turn does not fail the heartbeat.
         (Script(replies=[REST, "no", "no", "no"]), "done", 4),
         (
             Script(
@@ -64,23 +64,23 @@ def test_the_mode_leads_to_its_call() -> None:
         (Script(context={"idle": "nothing to do"}), "idle", 0),
     ],
 )
-def test_the_walk_goes_as_the_script_says(script: Script, exit_node: str, asked: int) -> None:
-    rehearsal = walk(script)
+def test_the_run_follows_the_script(script: Script, exit_node: str, calls: int) -> None:
+    rehearsal = run_script(script)
 
     assert rehearsal.exit == exit_node
-    assert len(nodes(rehearsal, "llm_reflect")) == asked
+    assert len(nodes(rehearsal, "llm_reflect")) == calls
 
 
-def test_a_reply_is_read_and_what_is_not_used_is_told() -> None:
+def test_a_scripted_reply_is_parsed_with_its_dropped_items() -> None:
     reply = json.dumps({"thinking": "hm", "actions": ["rest"], "dreams": 1})
 
-    (process,) = [step for step in walk(Script(replies=[reply])).passed if step.node == "process"]
+    (process,) = [step for step in run_script(Script(replies=[reply])).passed if step.node == "process"]
 
     assert process.notes[0] == "wants rest"
     assert any("dropped dreams: unknown key" in line for line in process.notes)
 
 
-def test_a_step_that_prefers_an_edge_takes_it() -> None:
+def test_a_preferred_edge_is_followed() -> None:
     graph = load_graph(
         "digraph g { start [shape=Mdiamond]; a [type=x]; b [type=x]; c [type=x]; done [shape=Msquare];"
         "start -> a; a -> b [label=one]; a -> c [label=two]; b -> done; c -> done }",
@@ -90,7 +90,7 @@ def test_a_step_that_prefers_an_edge_takes_it() -> None:
     assert [step.node for step in dry_run(graph, Script(preferred={"a": "two"})).passed] == ["a", "c"]
 
 
-def test_a_walk_that_goes_round_in_circles_says_so() -> None:
+def test_an_endless_run_is_reported() -> None:
     graph = load_graph(
         "digraph g { start [shape=Mdiamond]; a [type=x]; done [shape=Msquare];"
         'start -> a; a -> a [condition="context.again=yes"]; a -> done }',
