@@ -74,7 +74,7 @@ class TestPostgres:
                     host=LOOPBACK, port=postgres.port, user=user, password=password, dbname="arbor"
                 )
 
-    def test_it_listens_on_the_loopback_only(self, postgres: EmbeddedPostgres) -> None:
+    def test_the_server_listens_on_the_loopback_only(self, postgres: EmbeddedPostgres) -> None:
         assert postgres.pid is not None
         listening = [
             connection.laddr.ip
@@ -88,7 +88,7 @@ class TestPostgres:
 
 
 class TestPostgresOnDisk:
-    def test_what_was_committed_survives_a_kill(self, tmp_folder: Path) -> None:
+    def test_committed_rows_survive_a_kill(self, tmp_folder: Path) -> None:
         first = EmbeddedPostgres(tmp_folder / "postgres", password="kept")
         first.start()
         with psycopg.connect(first.owner_url) as connection:
@@ -104,7 +104,7 @@ class TestPostgresOnDisk:
             assert connection.execute("SELECT text FROM note").fetchone() == ("still here",)
         first.stop()
 
-    def test_a_pid_file_that_names_a_living_stranger_does_not_block_the_start(self, tmp_folder: Path) -> None:
+    def test_a_pid_file_that_names_another_process_allows_the_start(self, tmp_folder: Path) -> None:
         server = EmbeddedPostgres(tmp_folder / "postgres", password="kept", durable=False)
         with server:
             lines = (server.data_dir / "postmaster.pid").read_text().splitlines()
@@ -148,7 +148,7 @@ class TestValkey:
         with redis.Redis(port=valkey.port) as client, pytest.raises(redis.AuthenticationError):
             client.ping()
 
-    def test_it_never_drops_a_key_to_save_memory(self, valkey: EmbeddedValkey) -> None:
+    def test_the_server_never_evicts_a_key(self, valkey: EmbeddedValkey) -> None:
         with redis.Redis.from_url(valkey.url, decode_responses=True) as client:
             assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
 

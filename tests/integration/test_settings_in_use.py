@@ -105,7 +105,7 @@ def test_the_first_operator_has_the_name_that_is_set(
     assert prepare._make_operator() == (name, False)
 
 
-def test_what_came_to_mind_fades_by_the_half_life(agent: Agent, settings: Any) -> None:
+def test_activation_fades_by_the_half_life(agent: Agent, settings: Any) -> None:
     (memory_id,) = remember(
         tenant_id=agent.tenant_id, agent_id=agent.id, memories=[a_memory("The anchor is rusty.")]
     ).ids

@@ -173,7 +173,7 @@ def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.bar
-def test_who_does_not_end_is_killed_with_all_its_children() -> None:
+def test_a_process_that_ignores_signals_is_killed_with_its_children() -> None:
     stubborn = ManagedProcess(
         name="stubborn",
         launch=shell("trap '' TERM; sleep 61 & sleep 62 & echo up; wait; sleep 63"),
@@ -262,7 +262,7 @@ def test_a_killed_supervisor_leaves_no_part(tmp_path: Path) -> None:
     assert left == []
 
 
-def test_what_a_killed_supervisor_did_leave_is_found_and_ended(tmp_path: Path) -> None:
+def test_orphans_of_a_killed_supervisor_are_found_and_ended(tmp_path: Path) -> None:
     # The shell ends with its parent; what it started in a session of its own does not.
     with start_supervisor(tmp_path, "setsid sleep 60 & wait") as supervisor:
         supervisor.kill()
@@ -362,7 +362,7 @@ def read_until(process: subprocess.Popen[str], wanted: str) -> str:
 
 @pytest.mark.skipif(not ForkServer.is_possible(), reason="only Linux lets a supervisor adopt")
 class TestForkServer:
-    def test_a_part_forked_there_is_the_supervisors_child_and_is_started_again(
+    def test_a_killed_fork_is_restarted_as_the_supervisors_child(
         self, nursed: Callable[..., subprocess.Popen[str]]
     ) -> None:
         supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
@@ -372,7 +372,7 @@ class TestForkServer:
         os.kill(part_pid(supervisor), signal.SIGKILL)
         assert "by signal SIGKILL" in read_until(supervisor, "restarted")
 
-    def test_it_has_its_own_environment_folder_and_title(
+    def test_a_fork_has_its_own_environment_folder_and_title(
         self, nursed: Callable[..., subprocess.Popen[str]], tmp_path: Path
     ) -> None:
         code = (

@@ -141,7 +141,7 @@ def test_its_system_prompt_names_the_individual_and_its_leanings(make: Make) -> 
     assert "strongly experimental" in prompt
 
 
-def test_what_does_not_fit_into_working_memory_is_said_in_the_record(make: Make, tenant: Tenant) -> None:
+def test_the_audit_log_lists_texts_shortened_for_working_memory(make: Make, tenant: Tenant) -> None:
     long = "why " * 60
     with tenant_transaction(tenant.id):
         add_template(
@@ -239,7 +239,7 @@ def test_a_failure_at_any_step_leaves_no_row(
     assert rows_of_tenants() == {}
 
 
-def test_a_failure_undoes_the_agent_and_not_what_was_done_before_in_the_same_transaction(
+def test_a_failed_creation_keeps_earlier_writes_of_its_transaction(
     tenant: Tenant, templates: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_after(monkeypatch, creation, "store")

@@ -216,7 +216,7 @@ def test_an_agent_is_found_by_its_name(agent: Agent) -> None:
             agent_by_name("Sirius")
 
 
-def test_a_pause_waits_for_a_heartbeat_that_is_just_ending_and_has_the_last_word(agent: Agent) -> None:
+def test_a_pause_waits_for_an_ending_heartbeat_and_prevails(agent: Agent) -> None:
     do(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.update(state=ScheduleState.RUNNING)

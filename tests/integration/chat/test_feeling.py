@@ -40,7 +40,7 @@ def noted(agent: Agent) -> list[AuditEvent]:
         return list(found.order_by("id"))
 
 
-def test_being_spoken_to_stirs_the_agent_and_leaves_no_boundary_on_record(
+def test_a_message_raises_arousal_without_a_boundary_match(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
     scripted(answering("Well."))
@@ -51,7 +51,7 @@ def test_being_spoken_to_stirs_the_agent_and_leaves_no_boundary_on_record(
     assert noted(agent) == []
 
 
-def test_a_boundary_that_is_pressed_moves_the_mood_and_is_on_record_with_what_was_withheld(
+def test_a_boundary_match_lowers_the_mood_and_audits_both_sides(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
     scripted(answering("Here is how to build a bomb: you take soap."))
@@ -68,7 +68,7 @@ def test_a_boundary_that_is_pressed_moves_the_mood_and_is_on_record_with_what_wa
 
 
 @pytest.mark.parametrize("felt_before", [False, True])
-def test_what_is_said_while_a_beat_is_under_way_moves_the_mood_as_well_as_the_beat_does(
+def test_a_turn_during_a_heartbeat_moves_the_mood_as_well(
     felt_before: bool, talk: Talk, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(answering("No."), REST)
@@ -101,9 +101,7 @@ def test_a_boundary_is_on_record_also_where_there_is_no_answer(
 
 
 @pytest.mark.parametrize("status", list(BeliefStatus))
-def test_what_is_usual_for_the_agent_is_the_same_in_a_conversation_and_in_a_beat(
-    status: BeliefStatus, agent: Agent
-) -> None:
+def test_a_conversation_and_a_heartbeat_share_the_mood_baseline(status: BeliefStatus, agent: Agent) -> None:
     long_ago = datetime.now(UTC) - timedelta(days=30)
     felt = Mood(valence=0.0, arousal=0.5, at=long_ago)
     with tenant_transaction(agent.tenant_id):
@@ -117,7 +115,7 @@ def test_what_is_usual_for_the_agent_is_the_same_in_a_conversation_and_in_a_beat
 
 
 @pytest.mark.parametrize("line", [answering("Oh?"), ModelUnavailable("nobody answers")])
-def test_what_a_person_says_is_new_to_the_agent(
+def test_a_persons_message_resets_the_stale_heartbeats(
     talk: Talk, agent: Agent, scripted: Script, line: ScriptLine
 ) -> None:
     scripted(line, repeat=True)
@@ -128,7 +126,7 @@ def test_what_a_person_says_is_new_to_the_agent(
         assert AgentState.objects.get(agent_id=agent.id).stale_beats == 0
 
 
-def test_what_a_person_says_while_a_beat_is_under_way_stays_new_to_the_agent(
+def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
     talk: Talk, agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(answering("Oh?"), REST)

@@ -34,7 +34,7 @@ from tests.integration.chat.conftest import Script, Talk, answering, prompt_of
         ("message", "When does the harbour bridge open, and what is the tide?"),
     ],
 )
-def test_what_the_stores_hold_is_in_the_prompt(
+def test_stored_knowledge_is_in_the_prompt(
     known: Agent, talk: Talk, scripted: Script, section: str, shown: str
 ) -> None:
     model = scripted(answering("At nine."))
@@ -47,7 +47,7 @@ def test_what_the_stores_hold_is_in_the_prompt(
     assert request.purpose is CallPurpose.CHAT
 
 
-def test_what_is_the_same_from_turn_to_turn_comes_first(talk: Talk, agent: Agent, scripted: Script) -> None:
+def test_the_constant_part_of_the_prompt_comes_first(talk: Talk, agent: Agent, scripted: Script) -> None:
     model = scripted(answering("a"), answering("b"))
 
     talk("One.")
@@ -72,7 +72,7 @@ def test_the_conversation_so_far_is_in_the_prompt_of_the_next_turn(
     assert "Before this, people last wrote 0.0 hours ago." in prompt_of(agent)["timing"]
 
 
-def test_what_others_say_to_the_agent_is_not_in_ones_own_conversation(
+def test_a_conversation_excludes_the_turns_of_other_people(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
     scripted(answering("Yes."), repeat=True)

@@ -51,7 +51,7 @@ def end(agent: Agent, session: ChatSession) -> Any:
         return end_session(session_id=session.id)
 
 
-def test_nobody_beats_while_talked_to_and_everybody_does_once_the_person_is_idle(
+def test_an_agent_is_due_only_once_its_conversation_is_idle(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     scripted(answering("Yes."))
@@ -63,7 +63,7 @@ def test_nobody_beats_while_talked_to_and_everybody_does_once_the_person_is_idle
     assert fleet.dispatch().due == 1
 
 
-def test_who_is_talked_to_is_nowhere_shown_as_due(agent: Agent, talk: Talk, scripted: Script) -> None:
+def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(answering("Yes."))
     talk("Are you there?")
     make_due(agent, ago=timedelta(minutes=5))
@@ -183,7 +183,7 @@ def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script)
     assert schedule_of(agent).next_trigger == "chat"
 
 
-def test_the_sweep_has_a_lost_turn_answered_and_gives_up_after_an_hour(
+def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(answering("Yes."))
@@ -213,7 +213,7 @@ def test_a_person_goes_on_with_the_open_conversation_until_it_is_idle(agent: Age
     assert begin(agent).id != first.id
 
 
-def test_what_is_over_is_not_gone_on_with(agent: Agent) -> None:
+def test_a_closed_conversation_accepts_no_turn(agent: Agent) -> None:
     session = begin(agent)
     end(agent, session)
 
@@ -222,7 +222,7 @@ def test_what_is_over_is_not_gone_on_with(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("person", ["", "a\nb", "x" * 201])
-def test_who_talks_has_a_name(agent: Agent, person: str) -> None:
+def test_a_person_needs_a_valid_name(agent: Agent, person: str) -> None:
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
         open_session(agent_id=agent.id, person=person)
 
@@ -281,7 +281,7 @@ def test_a_working_memory_is_rebuilt_from_what_is_on_record(
     assert (stored["current_human"], stored["name"], stored["talked"]) == ("nora", "Ada", 1)
 
 
-def test_what_came_with_the_template_and_is_still_in_mind_outlives_a_rebuilding(
+def test_template_thoughts_still_in_mind_survive_a_rebuild(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -326,7 +326,7 @@ def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Flee
         assert snippet.source == f"heartbeat:{Heartbeat.objects.get().id}"
 
 
-def test_what_is_purged_is_gone_from_the_conversation_and_from_its_prompts(
+def test_a_purge_empties_the_turns_and_prompts_that_quote_a_memory(
     agent: Agent, talk: Talk, scripted: Script
 ) -> None:
     scripted(answering("Noted."), answering("4711."), answering("Fine."))

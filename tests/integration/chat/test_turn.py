@@ -89,7 +89,7 @@ def test_no_transaction_is_open_while_the_model_is_asked(talk: Talk, scripted: S
         ('{"thinking": "x", "reply": ', "ReplyInvalid: the answer's JSON cannot be read"),
     ],
 )
-def test_a_failed_call_leaves_what_was_said_and_why_there_is_no_answer(
+def test_a_failed_call_stores_the_persons_turn_and_the_reason(
     talk: Talk, agent: Agent, scripted: Script, line: Any, why: str
 ) -> None:
     scripted(line, repeat=True)
@@ -114,7 +114,7 @@ def test_after_a_failure_the_conversation_goes_on(talk: Talk, scripted: Script, 
     assert "Are you there?" in prompt_of(agent)["conversation"]
 
 
-def test_an_answer_that_cannot_be_read_is_asked_for_again_twice_and_no_more(
+def test_an_unreadable_answer_is_asked_for_three_times_at_most(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
     model = scripted('{"thinking": "x", "reply": ', "{}", answering("Here."))
@@ -129,9 +129,7 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again_twice_and_no_more(
     assert len(model.requests) == 3
 
 
-def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
-    agent: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted("{}", ModelUnavailable("busy"), "{}", answering("Here."))
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(
@@ -153,13 +151,13 @@ def test_who_asks_and_is_lost_is_followed_by_workers_who_ask_again_at_once(
         assert ChatMessage.objects.get(speaker=Speaker.AGENT).content == "Here."
 
 
-def test_who_asks_again_itself_tells_no_other(talk: Talk, scripted: Script, fleet: Fleet) -> None:
+def test_a_retrying_process_enqueues_no_message(talk: Talk, scripted: Script, fleet: Fleet) -> None:
     scripted("{}", "{}", answering("Here."))
     assert talk("Are you there?").content == "Here."
     assert fleet.messages == []
 
 
-def test_a_conversation_asks_the_models_of_the_usual_tier_the_next_where_one_is_out_of_reach(
+def test_a_chat_falls_back_to_the_next_model_of_the_standard_tier(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -208,7 +206,7 @@ def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
         assert Memory.objects.filter(agent_id=agent.id, content__startswith="And now, dear").exists()
 
 
-def test_a_day_that_is_used_up_stops_no_answer_by_rule_for_it_costs_nothing(known: Agent, talk: Talk) -> None:
+def test_a_used_up_daily_limit_allows_answers_by_rule(known: Agent, talk: Talk) -> None:
     with tenant_transaction(known.tenant_id):
         AgentPolicy.objects.create(
             tenant_id=known.tenant_id,
@@ -223,7 +221,7 @@ def test_a_day_that_is_used_up_stops_no_answer_by_rule_for_it_costs_nothing(know
     assert "The harbour bridge opens at nine." in answer.content
 
 
-def test_what_of_an_answer_is_not_kept_is_said(talk: Talk, agent: Agent, scripted: Script) -> None:
+def test_omitted_parts_of_an_answer_are_listed(talk: Talk, agent: Agent, scripted: Script) -> None:
     blocks = "\n".join(f"```\nx = {number}\n```" for number in range(22))
     scripted(answering(blocks), answering("long " * 5_000))
 
@@ -251,9 +249,7 @@ def test_the_reflex_policy_says_so_and_answers_from_memory(known: Agent, talk: T
     assert again.content.startswith("No language model is in use here")
 
 
-def test_of_a_turn_that_the_reflex_policy_answers_only_what_the_person_said_is_remembered(
-    known: Agent, talk: Talk
-) -> None:
+def test_an_answer_by_rule_is_not_remembered(known: Agent, talk: Talk) -> None:
     for _ in range(2):
         talk("When does the harbour bridge open?")
     quoted = talk("When does the harbour bridge open?").content
@@ -264,7 +260,7 @@ def test_of_a_turn_that_the_reflex_policy_answers_only_what_the_person_said_is_r
     assert quoted.count("No language model is in use here") == 1
 
 
-def test_a_refusal_shapes_the_prompt_and_withholds_an_answer_that_crosses(
+def test_a_refusing_boundary_enters_the_prompt_and_withholds(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
     scripted(answering("Here is how to build a bomb: you take soap."))
@@ -304,7 +300,7 @@ def test_a_flag_of_the_agents_own_is_noted_and_lets_the_answer_go(
 
 
 @pytest.mark.parametrize("text", ["", "   ", "a\0b", "x" * 8_001, "\ud800"])
-def test_what_cannot_be_said_is_refused(agent: Agent, text: str) -> None:
+def test_an_invalid_turn_is_refused(agent: Agent, text: str) -> None:
     session = begin(agent)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):

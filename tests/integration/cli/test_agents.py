@@ -75,7 +75,7 @@ def test_a_message_is_kept_for_the_agent(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "show", vega, "--json").json["waiting_messages"] == 3
 
 
-def test_the_one_who_acts_is_on_record(arbor: Arbor, vega: str) -> None:
+def test_the_audit_log_names_the_shell_user(arbor: Arbor, vega: str) -> None:
     arbor("agent", "pause", vega)
     with tenant_transaction(tenant_by_slug("acme").id):
         actors = set(AuditEvent.objects.values_list("actor", flat=True))
@@ -134,7 +134,7 @@ def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: t
         (["create", "Vega", "--template", "Scout", "--interval", "soon"], 2, "write 30s, 5m, 1h or 2d"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_exit_code(
+def test_a_wrong_command_explains_itself_with_its_exit_code(
     arbor: Arbor, two_tenants: tuple[str, str], arguments: list[str], code: int, said: str
 ) -> None:
     ran = arbor("agent", *arguments)

@@ -140,7 +140,7 @@ def test_an_agent_that_is_held_does_not_beat(arbor: Arbor, vega: str) -> None:
     assert (ran.code, "start or resume it first" in ran.err) == (1, True)
 
 
-def test_the_one_who_asked_is_on_record(arbor: Arbor, vega: str) -> None:
+def test_the_audit_log_names_the_person_who_ran_an_agent(arbor: Arbor, vega: str) -> None:
     arbor("agent", "run", vega)
     with tenant_transaction(tenant_by_slug("acme").id):
         event = AuditEvent.objects.latest("id")
@@ -148,7 +148,7 @@ def test_the_one_who_asked_is_on_record(arbor: Arbor, vega: str) -> None:
     assert event.actor.startswith("cli:")
 
 
-def test_a_fleet_is_live_when_both_kinds_of_worker_were_heard_of_lately(database: None) -> None:
+def test_a_fleet_is_live_when_both_kinds_of_worker_reported_lately(database: None) -> None:
     assert not fleet_is_live()
     announce("heartbeat")
     assert not fleet_is_live()

@@ -55,7 +55,7 @@ def test_a_conversation_ends_with_the_input_and_says_what_follows(arbor: Arbor, 
         (("memory", "thoughts", "Vega", "-n", "51"), 2, "51"),
     ],
 )
-def test_what_is_wrong_is_said(
+def test_a_wrong_command_explains_itself_with_its_exit_code(
     arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int, why: str
 ) -> None:
     ran = arbor(*arguments)

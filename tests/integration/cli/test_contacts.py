@@ -154,7 +154,7 @@ def test_a_message_that_is_not_there_is_not_read(arbor: Arbor, agent: Agent) -> 
     assert "in the inbox of this tenant" in arbor("inbox", "read", str(mail.id)).err
 
 
-def test_what_did_not_arrive_is_listed_retried_and_cancelled(arbor: Arbor, agent: Agent) -> None:
+def test_undelivered_messages_are_listed_retried_and_cancelled(arbor: Arbor, agent: Agent) -> None:
     assert "No messages." in arbor("contact", "outbox", "list").out
     failed = written(
         agent,
@@ -224,7 +224,7 @@ def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
     assert arbor("inbox", "list", "--json").json["unread"] == 2
 
 
-def test_what_one_tenant_alone_has_is_found_without_naming_it(arbor: Arbor, two: tuple[Agent, Agent]) -> None:
+def test_a_row_of_one_tenant_alone_needs_no_tenant_option(arbor: Arbor, two: tuple[Agent, Agent]) -> None:
     mine, other = two
     message = written(other, content="The river froze.")
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
@@ -239,7 +239,7 @@ def test_what_one_tenant_alone_has_is_found_without_naming_it(arbor: Arbor, two:
     assert "no tenant has an outbox message '0c5512aa'" in arbor("inbox", "read", "0c5512aa").err
 
 
-def test_a_channel_that_two_tenants_have_is_to_be_named_with_its_tenant(
+def test_a_channel_name_of_two_tenants_needs_the_tenant_option(
     arbor: Arbor, two: tuple[Agent, Agent]
 ) -> None:
     for each in two:

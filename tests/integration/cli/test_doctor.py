@@ -33,9 +33,7 @@ def test_a_database_of_one_model_is_well(remembering: Arbor) -> None:
     assert "wordllama/l2_supercat_256, 256 dimensions, answered in" in check_embedder().detail
 
 
-def test_other_settings_leave_agents_as_they_are_and_say_what_moves_them(
-    remembering: Arbor, settings: Any
-) -> None:
+def test_doctor_suggests_reembedding_after_a_change_of_settings(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 128
     assert check_vectors().verdict is CheckVerdict.OK
     found = check_minds()
@@ -47,9 +45,7 @@ def test_other_settings_leave_agents_as_they_are_and_say_what_moves_them(
     assert "harbour" in remembering("recall", "Vega", "a port without room").out
 
 
-def test_a_model_that_cannot_be_reached_any_more_is_named_with_what_happens_meanwhile(
-    remembering: Arbor, one_tenant: str
-) -> None:
+def test_doctor_names_an_unreachable_model_and_its_remedy(remembering: Arbor, one_tenant: str) -> None:
     with tenant_transaction(tenant_by_slug(one_tenant).id):
         Mind.objects.update(embedding_model="openai/gone", embedding_dimension=512)
     found = check_minds()

@@ -33,7 +33,7 @@ def test_goals_are_added_where_there_is_room(arbor: Arbor, vega: str) -> None:
     assert "Ferry" in arbor("goal", "list", vega).out
 
 
-def test_a_goal_knows_its_parent_its_deadline_and_what_done_looks_like(arbor: Arbor, vega: str) -> None:
+def test_a_goal_takes_a_parent_a_deadline_and_a_description(arbor: Arbor, vega: str) -> None:
     ran = arbor(
         "goal", "add", vega, "Ford", "--parent", "survey the target area", "--deadline", "2031-05-01", "--source",
         "derived", "--layer", "task", "--description", "It is on the map.",
@@ -83,7 +83,7 @@ def test_full_progress_completes_an_active_goal(arbor: Arbor, vega: str) -> None
         (["add", "Vega", "Ford", "--deadline", "soon"], 2, "2026-12-24"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_exit_code(
+def test_a_wrong_command_explains_itself_with_its_exit_code(
     arbor: Arbor, vega: str, arguments: list[str], code: int, said: str
 ) -> None:
     ran = arbor("goal", *arguments)
@@ -117,7 +117,7 @@ def test_a_goal_is_shown_with_its_parts_plans_blockers_and_worth(arbor: Arbor, v
     assert "(its goal is completed)" in shown
 
 
-def test_what_is_wrong_with_a_goals_place_or_blocker_is_said(arbor: Arbor, vega: str) -> None:
+def test_a_wrong_parent_or_blocker_is_refused_with_the_reason(arbor: Arbor, vega: str) -> None:
     arbor("goal", "add", vega, "Ford")
     arbor("goal", "add", vega, "Bridge", "--parent", "Ford")
     for arguments, words in (

@@ -71,11 +71,13 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
         (("self", "drives", "Nobody"), 1),
     ],
 )
-def test_what_cannot_be_is_refused(arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int) -> None:
+def test_a_wrong_command_is_refused_with_its_exit_code(
+    arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int
+) -> None:
     assert arbor(*arguments).code == code
 
 
-def test_what_a_person_proposes_becomes_a_memory_when_it_is_accepted(arbor: Arbor, vega: str) -> None:
+def test_an_accepted_proposal_of_a_person_becomes_a_memory(arbor: Arbor, vega: str) -> None:
     (added,) = arbor("self", "proposal", "add", vega, "The river floods in March.", "--json").json[
         "proposals"
     ]

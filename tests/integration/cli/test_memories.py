@@ -87,7 +87,7 @@ def test_one_dialog_of_a_set_is_chosen(arbor: Arbor, vega: str, tmp_path: Path) 
 # --- remember ----------------------------------------------------------------------------------------
 
 
-def test_what_is_given_is_remembered_once(arbor: Arbor, vega: str) -> None:
+def test_a_repeated_memory_is_stored_once_and_audited_twice(arbor: Arbor, vega: str) -> None:
     ran = arbor("remember", vega, "The archive opens at nine.", "--importance", "0.9", "--json")
     assert ran.json["new"] is True
     again = arbor("remember", vega, "The archive opens at nine.")
@@ -114,7 +114,7 @@ def test_a_text_can_come_from_standard_input(arbor: Arbor, vega: str) -> None:
     assert "Line two." in arbor("recall", vega, "line two", "-k", "1").out
 
 
-def test_what_cannot_be_remembered_is_refused_with_the_reason(arbor: Arbor, vega: str) -> None:
+def test_an_empty_memory_is_refused_with_the_reason(arbor: Arbor, vega: str) -> None:
     ran = arbor("remember", vega, "   ")
     assert ran.code == 1
     assert "a memory needs a text" in ran.err
@@ -138,7 +138,7 @@ def test_the_columns_are_the_terms_of_a_score() -> None:
     assert list(memory_views.TERMS) == list(ScoreTerms().as_dict())
 
 
-def test_where_there_is_no_room_the_terms_stand_below(
+def test_a_narrow_terminal_shows_the_terms_below_each_memory(
     arbor: Arbor, vega: str, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)

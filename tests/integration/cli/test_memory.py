@@ -46,7 +46,7 @@ def test_memories_are_listed_and_filtered(arbor: Arbor, vega: str) -> None:
     assert "astronomy" in unknown.err
 
 
-def test_one_memory_is_shown_with_everything_and_a_look_does_not_count(arbor: Arbor, vega: str) -> None:
+def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: str) -> None:
     chosen = added(
         arbor,
         "We decided to read the gauge at slack water.",
@@ -169,7 +169,7 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
         (("--type", "episodic", "--valence", "3"), 2, "-1<=x<=1"),
     ],
 )
-def test_what_cannot_be_a_memory_is_refused_with_the_reason(
+def test_an_invalid_memory_is_refused_with_the_reason(
     arbor: Arbor, vega: str, options: tuple[str, ...], code: int, said: str
 ) -> None:
     before = arbor("memory", "list", vega, "--status", "all", "-k", "1000", "--json").json
@@ -200,7 +200,7 @@ def test_a_memory_that_cannot_be_put_on_record_is_not_stored(
         assert not Edge.objects.exists()
 
 
-def test_how_a_procedure_worked_out_is_counted_on_record(arbor: Arbor, vega: str) -> None:
+def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str) -> None:
     gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     assert arbor("memory", "practise", vega, gauge, "--success", "--json").json["success_rate"] == 1.0
     assert "worked out 1 of 2 times" in arbor("memory", "practise", vega, gauge, "--failure").out

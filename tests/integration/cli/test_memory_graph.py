@@ -128,7 +128,7 @@ def test_a_relation_is_taken_back_on_record(arbor: Arbor, vega: str) -> None:
         assert AuditEvent.objects.filter(message__startswith="took back 1 relations").count() == 2
 
 
-def test_what_is_in_mind_is_shown_and_looking_brings_nothing_there(arbor: Arbor, vega: str) -> None:
+def test_active_memories_are_listed_without_activating_them(arbor: Arbor, vega: str) -> None:
     ice = added(arbor, "The river froze.")
     assert "Nothing" in arbor("memory", "mind", "active", vega).out
     arbor("recall", vega, "the river")

@@ -47,7 +47,7 @@ def test_a_reason_is_needed(arbor: Arbor, vega: str) -> None:
     assert arbor("memory", "archive", vega, chosen, "--reason", " ").code == 1
 
 
-def test_what_would_be_forgotten_is_told_and_nothing_is_done(arbor: Arbor, vega: str) -> None:
+def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, vega: str) -> None:
     chosen = added(arbor, "A passing thing.", "episodic", "--importance", "0.01")
     with tenant_transaction(tenant_by_slug("acme").id):
         long_ago = datetime(2020, 1, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_what_would_be_forgotten_is_told_and_nothing_is_done(arbor: Arbor, vega:
 # --- buffer and health -------------------------------------------------------------------------------
 
 
-def test_what_is_held_is_shown(arbor: Arbor, vega: str) -> None:
+def test_buffer_items_are_listed(arbor: Arbor, vega: str) -> None:
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Memory.objects.first().agent  # type: ignore[union-attr]
         BufferItemFactory(agent=agent, content="The ferryman coughed.")

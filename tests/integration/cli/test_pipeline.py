@@ -70,7 +70,7 @@ def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
         (("run", "--dry", "--set", "turn=two"), 1, "turn must be of type int, like 1, got 'two'"),
     ],
 )
-def test_what_is_wrong_with_a_command_is_said(
+def test_a_wrong_command_explains_itself_with_its_exit_code(
     arbor: Arbor, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     ran = arbor("ops", "pipeline", *arguments)

@@ -59,7 +59,7 @@ def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering
         (["--batch", "0"], 2, "0 is not in the range"),
     ],
 )
-def test_what_cannot_be_done_says_what_could(
+def test_an_impossible_move_is_refused_with_the_valid_choices(
     remembering: Arbor, arguments: list[str], code: int, said: str
 ) -> None:
     ran = remembering("memory", "reembed", *arguments)

@@ -133,7 +133,7 @@ def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> 
     assert arbor("agent", "cycle", vega).code == 1
 
 
-def test_what_is_used_and_noticed_is_shown(arbor: Arbor, vega: str) -> None:
+def test_usage_and_notices_are_shown(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "run", vega, "--here").code == 0
     said = json.loads(arbor("agent", "show", vega, "--json").out)
     assert said["used_today"]["beats"] == 1

@@ -64,7 +64,7 @@ def test_an_aspect_is_taken_and_dropped(arbor: Arbor, vega: str) -> None:
         (("self", "identity", "drop", "Vega", "12345678"), 1),
     ],
 )
-def test_what_is_wrong_is_said_with_its_exit_code(
+def test_a_wrong_command_is_refused_with_its_exit_code(
     arbor: Arbor, vega: str, arguments: tuple[str, ...], code: int
 ) -> None:
     assert arbor(*arguments).code == code

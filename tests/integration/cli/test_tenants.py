@@ -83,7 +83,7 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
         (["tenant", "user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_exit_code(
+def test_a_wrong_command_explains_itself_with_its_exit_code(
     arbor: Arbor, one_tenant: str, arguments: list[str], code: int, said: str
 ) -> None:
     ran = arbor(*arguments)

@@ -74,7 +74,7 @@ def test_beating_now_claims_the_agent_and_tells_the_fleet(
     assert audited(world) == [(AuditAction.OPERATOR_ACT, "user:operator-person")]
 
 
-def test_what_a_status_forbids_is_refused_with_the_reason(operator: Client, world: World) -> None:
+def test_a_paused_agent_refuses_a_heartbeat_with_the_reason(operator: Client, world: World) -> None:
     set_status(world, AgentStatus.PAUSED)
     response = operator.post(world.act, {"act": "tick"}, follow=True)
     assert "Nothing was done" in response.content.decode()

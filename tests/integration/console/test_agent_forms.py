@@ -89,7 +89,7 @@ def test_without_templates_the_page_says_how_to_get_them(operator: Client) -> No
     assert "seed_templates" in operator.get(NEW).content.decode()
 
 
-def test_what_a_suspended_tenant_does_not_allow_is_said_beside_the_form(
+def test_a_suspended_tenant_is_named_beside_the_form(
     operator: Client, tenant: Tenant, templates: None
 ) -> None:
     suspend_tenant(slug=tenant.slug, actor="test")
@@ -109,7 +109,7 @@ def test_what_a_suspended_tenant_does_not_allow_is_said_beside_the_form(
         ({"template": "Nobody"}, "Select a valid choice"),
     ],
 )
-def test_what_cannot_be_is_said_and_leaves_nothing(
+def test_an_invalid_form_creates_no_agent(
     operator: Client, tenant: Tenant, templates: None, changes: dict[str, str], said: str
 ) -> None:
     operator.post(NEW, wish(name="Scout of"))

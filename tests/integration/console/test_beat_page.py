@@ -27,7 +27,7 @@ from tests.unit.heartbeat.builders import goal, intent, situation
         (Trigger.MESSAGE, "a message"),
     ],
 )
-def test_a_beat_says_how_stirred_it_left_the_agent_and_what_brought_it_about(
+def test_a_heartbeat_page_shows_its_feeling_and_its_trigger(
     viewer: Client, world: World, trigger: Trigger, said: str
 ) -> None:
     with tenant_transaction(world.tenant.id):
@@ -48,7 +48,7 @@ def shown(viewer: Client, beat: Heartbeat) -> str:
     return viewer.get(page_of(beat)).content.decode()
 
 
-def test_a_beat_says_why_it_turned_to_its_mode_where_what_it_saw_tells(viewer: Client, world: World) -> None:
+def test_a_heartbeat_page_explains_its_mode_where_the_situation_can(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         told = HeartbeatFactory(mode="goal_pursuit", situation=seen())
         by_other_rules = HeartbeatFactory(mode="reflection", situation=seen())
@@ -56,7 +56,7 @@ def test_a_beat_says_why_it_turned_to_its_mode_where_what_it_saw_tells(viewer: C
     assert 'id="why-mode"' not in shown(viewer, by_other_rules)
 
 
-def test_why_it_decided_so_is_in_a_models_words_only_where_one_decided(viewer: Client, world: World) -> None:
+def test_a_heartbeat_page_says_whether_a_model_or_a_rule_decided(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         by_rule = HeartbeatFactory(model="reflex/policy")
         by_model = HeartbeatFactory(model="openai/gpt-5-mini")
@@ -65,7 +65,7 @@ def test_why_it_decided_so_is_in_a_models_words_only_where_one_decided(viewer: C
     assert "Why, in the model's words" in shown(viewer, by_model)
 
 
-def test_what_an_action_names_by_its_id_is_shown_by_what_it_says(viewer: Client, world: World) -> None:
+def test_an_action_shows_a_memory_by_its_text_instead_of_its_id(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         memory = MemoryFactory(agent=world.agent, content="The ferry stopped for nine days.")
         action = {
@@ -91,7 +91,7 @@ def test_a_beats_change_of_a_goal_leads_to_the_goal_by_its_title(viewer: Client,
     assert f'href="{page_of(coast)}">Chart the coast</a>' in changes
 
 
-def test_what_a_beat_spent_is_counted_in_the_unit_of_its_budget(viewer: Client, world: World) -> None:
+def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         beat = HeartbeatFactory(
             agent=world.agent, situation=seen(energy_unit="ticks"), energy_start=3.0, energy_end=2.0

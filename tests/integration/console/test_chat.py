@@ -50,7 +50,7 @@ def answer(agent: Agent, messages: list[TaskMessage]) -> None:
     answer_turn(tenant_id=agent.tenant_id, turn_id=UUID(message.arguments["turn_id"]), execute=execute_call)
 
 
-def test_an_operator_says_something_and_sees_the_answer_once_a_worker_made_it(
+def test_an_operators_turn_is_stored_and_answered_by_a_worker(
     operator: Client, agent: Agent, messages: list[TaskMessage]
 ) -> None:
     ProcessFactory(queues="llm,heartbeat")
@@ -87,7 +87,7 @@ def test_without_a_fleet_the_page_says_that_nobody_works(
     assert "No worker has been heard of lately" in operator.get(page_of(agent)).content.decode()
 
 
-def test_what_is_refused_stays_in_the_form_with_the_reason(operator: Client, agent: Agent) -> None:
+def test_a_refused_turn_stays_in_the_form_with_the_reason(operator: Client, agent: Agent) -> None:
     refused = operator.post(page_of(agent), {"text": "x" * 8_001})
 
     text = refused.content.decode()

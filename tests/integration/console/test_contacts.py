@@ -50,9 +50,7 @@ def text_of(client: Client, page: str) -> str:
     return str(client.get(page).content.decode())
 
 
-def test_the_inbox_shows_what_agents_wrote_escaped_and_how_much_is_unread(
-    viewer: Client, message: OutboxMessage
-) -> None:
+def test_the_inbox_escapes_messages_and_counts_unread_ones(viewer: Client, message: OutboxMessage) -> None:
     text = text_of(viewer, reverse("admin:inbox"))
     assert "&lt;script&gt;alert(1)" in text
     assert HOSTILE not in text

@@ -42,7 +42,7 @@ def test_a_tenants_owner_does_not_run_the_installation(owner: Client) -> None:
     assert scrape(owner).status_code == 401
 
 
-def test_whoever_has_the_token_reads_figures_and_no_tenants_data(world: World, settings: Any) -> None:
+def test_a_request_with_the_token_reads_figures_without_tenant_data(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
     record_job_run(name="arbor.decay.fade_memories", period_s=60, seconds=0.5, result=3)
     response = scrape(Client(), f"Bearer {TOKEN}")
@@ -67,6 +67,6 @@ def test_an_operator_of_the_installation_reads_them_when_signed_in(world: World)
     assert scrape(client).status_code == 200
 
 
-def test_nothing_is_changed_through_them(world: World, settings: Any) -> None:
+def test_a_post_to_the_metrics_is_refused(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
     assert Client().post("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code in (403, 405)

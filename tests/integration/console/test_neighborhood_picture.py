@@ -17,7 +17,7 @@ def neighbor(number: int, weight: float = 1.0, text: str = "the river", relation
     )
 
 
-def test_nothing_is_drawn_of_nothing() -> None:
+def test_an_empty_neighborhood_has_no_picture() -> None:
     assert draw_neighborhood([]) is None
 
 

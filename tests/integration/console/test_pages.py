@@ -95,7 +95,7 @@ class _Watch(HTMLParser):
         self._in_script = False
 
 
-def test_what_somebody_else_wrote_is_never_run(seen_by_viewer: ViewerCrawl) -> None:
+def test_scripts_in_stored_texts_are_escaped(seen_by_viewer: ViewerCrawl) -> None:
     for page in seen_by_viewer.pages:
         watch = _Watch()
         watch.feed(page.text)

@@ -72,6 +72,6 @@ def test_the_default_pipeline_fits_its_picture_and_nothing_overlaps() -> None:
         assert 0 <= box.y <= picture.height - BOX_HEIGHT
 
 
-def test_what_is_no_pipeline_is_not_drawn() -> None:
+def test_an_invalid_pipeline_has_no_picture() -> None:
     assert draw_pipeline("not a graph", passed={}, path=[], ended="") is None
     assert draw_pipeline("", passed={}, path=[], ended="") is None

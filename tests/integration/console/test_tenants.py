@@ -59,7 +59,7 @@ def test_a_member_sees_their_tenant_and_role(viewer: Client, world: World) -> No
     assert "tenant-switch" not in text
 
 
-def test_nothing_of_another_tenant_is_on_any_page(seen_by_viewer: ViewerCrawl) -> None:
+def test_no_page_names_another_tenant(seen_by_viewer: ViewerCrawl) -> None:
     for page in seen_by_viewer.pages:
         assert "globex" not in page.text.casefold(), page.address
         assert str(seen_by_viewer.other_agent) not in page.text, page.address
@@ -163,7 +163,7 @@ def test_choosing_is_a_post_with_a_token(both: Client, other_world: World) -> No
     assert "Please try again" in response.content.decode()
 
 
-def test_what_is_not_there_or_not_allowed_has_a_page_of_its_own(viewer: Client, world: World) -> None:
+def test_missing_and_forbidden_pages_have_a_page_of_their_own(viewer: Client, world: World) -> None:
     missing = viewer.get("/nothing/")
     assert missing.status_code == 404
     assert "There is nothing here" in missing.content.decode()

@@ -50,9 +50,7 @@ def test_a_list_is_called_by_what_is_in_it(viewer: Client, world: World) -> None
         assert f"1 {name}" in " ".join(text.split())
 
 
-def test_relations_are_shown_by_what_they_tie_together_read_once_for_all(
-    viewer: Client, world: World
-) -> None:
+def test_relations_are_shown_by_their_ends_in_a_constant_query_count(viewer: Client, world: World) -> None:
     address = reverse("admin:memories_edge_changelist")
 
     def asked() -> int:
@@ -77,13 +75,13 @@ def test_relations_are_shown_by_what_they_tie_together_read_once_for_all(
     assert "Explain day 8" in viewer.get(page_of(edge)).content.decode()
 
 
-def test_what_relates_to_something_that_is_gone_says_so(viewer: Client, world: World) -> None:
+def test_a_relation_to_a_deleted_end_says_so(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         edge = EdgeFactory(agent=world.agent, source_id=uuid7())
     assert ">gone<" in viewer.get(page_of(edge)).content.decode()
 
 
-def test_where_something_comes_from_is_said_in_words_that_lead_there(viewer: Client, world: World) -> None:
+def test_a_source_is_a_link_in_words(viewer: Client, world: World) -> None:
     beat, chat = str(world.beat.id), str(uuid7())
     with tenant_transaction(world.tenant.id):
         memory = MemoryFactory(agent=world.agent, source=f"heartbeat:{beat}", session=f"chat:{chat}")
@@ -126,7 +124,7 @@ def test_a_goals_memory_is_called_by_its_goal(viewer: Client, world: World) -> N
     assert "of “Chart the coast”" in title
 
 
-def test_where_defaults_hold_an_empty_list_says_which(viewer: Client) -> None:
+def test_an_empty_list_names_the_defaults_in_force(viewer: Client) -> None:
     boundaries = viewer.get(reverse("admin:selves_boundary_changelist")).content.decode()
     assert "Every agent has these: no harm, no deception, user privacy" in boundaries
     policies = viewer.get(reverse("admin:agents_agentpolicy_changelist")).content.decode()
@@ -134,7 +132,7 @@ def test_where_defaults_hold_an_empty_list_says_which(viewer: Client) -> None:
     assert "No relations yet" in viewer.get(reverse("admin:memories_edge_changelist")).content.decode()
 
 
-def test_what_holds_nothing_is_left_out_of_a_page_or_said_in_a_word(viewer: Client, world: World) -> None:
+def test_an_empty_field_is_hidden_or_shown_as_none(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         goal = GoalFactory(agent=world.agent, deadline=None, source="user_request", blocked_by="")
         peer = PeerModelFactory(agent=world.agent, interests=[])
@@ -147,7 +145,7 @@ def test_what_holds_nothing_is_left_out_of_a_page_or_said_in_a_word(viewer: Clie
         assert viewer.get(page_of(row)).content.decode().count('<span class="ar-subtle">none</span>') == empty
 
 
-def test_a_model_calls_page_shows_it_as_the_page_of_its_heartbeat_does(viewer: Client, world: World) -> None:
+def test_a_model_calls_page_shows_its_request_and_its_reply(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         call = ExternalCallFactory(
             heartbeat=world.beat, request={"system": "Be brief.\nBe kind.", "messages": []}, dropped=[]
@@ -177,7 +175,7 @@ def test_lists_write_names_as_words(viewer: Client, world: World) -> None:
     assert "user message" in viewer.get(reverse("admin:agents_percept_changelist")).content.decode()
 
 
-def test_look_ups_by_name_are_left_out_of_platform_events_unless_asked_for(root: Client) -> None:
+def test_platform_events_hide_look_ups_by_name_unless_asked_for(root: Client) -> None:
     with across_tenants(actor="cli:ann", reason="finding the agent 'Mira' by its name"):
         pass
     with across_tenants(actor="cli:ann", reason="list of agents"):

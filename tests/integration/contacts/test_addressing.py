@@ -20,7 +20,7 @@ from tests.integration.contacts.conftest import (
 )
 
 
-def test_without_a_channel_a_message_is_in_the_inbox_and_thereby_delivered(
+def test_a_message_without_a_channel_is_delivered_to_the_inbox(
     agent: Agent, messages: list[TaskMessage]
 ) -> None:
     (message,) = say(agent)

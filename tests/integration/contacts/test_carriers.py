@@ -109,7 +109,7 @@ def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
     assert web.requests == []
 
 
-def test_what_is_secret_in_a_webhooks_url_stands_in_no_error_percept_or_audit(
+def test_the_secret_part_of_a_webhook_url_is_never_recorded(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver, settings: Any
 ) -> None:
     channel, _ = open_channel(

@@ -78,7 +78,7 @@ def test_no_transaction_is_open_while_a_message_is_carried(
     assert seen == [(False, DeliveryStatus.SENDING)]
 
 
-def test_a_worker_killed_between_send_and_note_sends_again_with_the_same_key(
+def test_a_killed_delivery_is_repeated_with_the_same_key(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
@@ -134,7 +134,7 @@ def test_a_lost_hint_is_repeated_and_an_untold_one_is_not_twice(
     assert work(messages) == [True]
 
 
-def test_a_channel_that_fails_is_tried_eight_times_and_then_a_person_decides(
+def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, DeliveryFailed("the line is dead\0"))
@@ -207,7 +207,7 @@ def test_a_message_that_is_being_sent_cannot_be_tried_again(
     assert as_it_stands(message).status == DeliveryStatus.SENT
 
 
-def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
+def test_a_late_worker_does_not_end_the_try_of_another(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
@@ -232,7 +232,7 @@ def test_a_worker_that_comes_back_late_does_not_end_the_try_of_another(
     assert as_it_stands(message).status == DeliveryStatus.SENT
 
 
-def test_a_fault_in_a_carrier_is_a_try_that_failed_and_what_it_says_is_shown_to_nobody(
+def test_a_carrier_fault_fails_the_try_and_hides_its_message(
     agent: Agent,
     messages: list[TaskMessage],
     monkeypatch: pytest.MonkeyPatch,
@@ -290,7 +290,7 @@ def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
     assert len(carrier.carried) == 1
 
 
-def test_nothing_is_sent_of_a_transaction_that_rolls_back(agent: Agent, messages: list[TaskMessage]) -> None:
+def test_a_rolled_back_transaction_sends_no_message(agent: Agent, messages: list[TaskMessage]) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
 
     def fail_after_posting() -> None:

@@ -57,9 +57,7 @@ def evidence_of(question: dict[str, Any]) -> set[str]:
     return {name for each in question.get("evidence", []) for name in each.replace(";", " ").split()}
 
 
-def test_an_agent_reads_a_real_dialog_beats_three_times_and_recalls_the_evidence(
-    reader: Agent, dialog: dict[str, Any]
-) -> None:
+def test_an_agent_recalls_the_evidence_of_a_real_dialog(reader: Agent, dialog: dict[str, Any]) -> None:
     read = ingest(
         tenant_id=reader.tenant_id,
         agent_id=reader.id,

@@ -59,7 +59,7 @@ def test_the_story_is_told_step_by_step_and_leaves_no_agent(prepared: Arbor) -> 
     assert agents_left() == []
 
 
-def test_it_is_told_as_json_too(prepared: Arbor) -> None:
+def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
     told = prepared("demo", "--json").json
     assert told["ingested"] == {"file": "conversation.jsonl", "stored": 74, "sessions": 8, "bad": 0}
     assert [beat["status"] for beat in told["beats"]] == ["done", "done", "done"]
@@ -86,7 +86,7 @@ def test_the_agent_can_be_kept(prepared: Arbor) -> None:
     assert agents_left() == [name]
 
 
-def test_it_plays_in_another_tenant_on_request(prepared: Arbor) -> None:
+def test_the_story_runs_in_a_tenant_on_request(prepared: Arbor) -> None:
     create_tenant(slug="acme", name="Acme")
     assert prepared("demo", "--tenant", "acme", "--json").json["tenant"] == "acme"
     assert all_slugs() == ["acme"]
@@ -101,7 +101,7 @@ def test_its_acts_are_on_record(prepared: Arbor) -> None:
     assert actions == ["agent.created", "agent.started", "operator.act", "agent.destroyed"]
 
 
-def test_it_works_with_a_language_model(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_story_runs_with_a_language_model(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
     script(monkeypatch, REST)
     ran = prepared("demo")
     assert ran.code == 0
@@ -110,7 +110,7 @@ def test_it_works_with_a_language_model(prepared: Arbor, monkeypatch: pytest.Mon
     assert "All is well." in ran.out
 
 
-def test_a_heartbeat_that_fails_is_told_as_failed_and_the_agent_goes_all_the_same(
+def test_a_failed_heartbeat_is_reported_and_the_agent_is_destroyed(
     prepared: Arbor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script(monkeypatch, ModelUnavailable("the provider is down"))

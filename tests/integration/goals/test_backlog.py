@@ -85,7 +85,7 @@ def test_progress_is_noted_and_completes_an_active_goal(agent_id: UUID) -> None:
     ]
 
 
-def test_a_heartbeat_spent_on_a_goal_touches_it_so_that_it_does_not_go_stale(agent_id: UUID) -> None:
+def test_a_heartbeat_spent_on_a_goal_keeps_it_from_going_stale(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
     Goal.objects.update(touched_at=NOW - timedelta(days=8))
     assert flags_of(agent_id) == [GoalFlag.STALE]
@@ -107,7 +107,7 @@ def flags_of(agent_id: UUID) -> list[str]:
     return view.flags
 
 
-def test_what_becomes_of_a_goal_moves_how_it_feels(agent_id: UUID) -> None:
+def test_progress_and_failure_move_the_valence_of_a_goal(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
     backlog = lock_backlog(agent_id, now=NOW)
     backlog.progress(goal.id, fraction=0.5)
@@ -164,7 +164,7 @@ def test_a_step_that_took_too_long_is_told_apart_from_one_that_failed(
     assert Percept.objects.get().kind == kind
 
 
-def test_nothing_is_written_before_the_backlog_is_saved(agent_id: UUID) -> None:
+def test_a_backlog_is_written_only_when_saved(agent_id: UUID) -> None:
     backlog = lock_backlog(agent_id, now=NOW)
     backlog.add(NewGoalRequest(title="Map"))
     assert not Goal.objects.exists()
@@ -188,7 +188,7 @@ def test_another_tenants_goal_is_not_found(agent: Agent, other_tenant: Tenant) -
         move_goal(goal_id=goal.id, to=GoalState.ACTIVE)
 
 
-def test_what_an_agent_sees_comes_in_order_with_its_last_notes_in_one_query(agent_id: UUID) -> None:
+def test_goals_are_viewed_in_order_with_their_last_notes_in_one_query(agent_id: UUID) -> None:
     urgent = create_goal(
         agent_id=agent_id, title="Late", source=GoalSource.USER_REQUEST, deadline=NOW - timedelta(days=1)
     )

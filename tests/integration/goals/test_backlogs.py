@@ -135,7 +135,7 @@ def test_agents_of_a_batch_do_not_share_their_backlogs(agents: list[UUID]) -> No
     assert Satisfaction.objects.get().agent_id == first
 
 
-def test_nothing_is_read_for_nobody_nor_written_unchanged(agents: list[UUID]) -> None:
+def test_empty_and_unchanged_backlogs_run_no_query(agents: list[UUID]) -> None:
     backlogs = load_backlogs(dict.fromkeys(agents), now=NOW)
     with CaptureQueriesContext(connection) as queries:
         assert load_backlogs({}, now=NOW) == {}
@@ -239,7 +239,7 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     assert (percept.urgent, percept.heartbeat_id, percept.peer_id) == (False, None, None)
 
 
-def test_what_has_ended_is_counted_by_goal_and_by_agent(agents: list[UUID]) -> None:
+def test_ended_goals_are_counted_by_goal_and_by_agent(agents: list[UUID]) -> None:
     first, second, empty = agents
     for agent_id, states in ((first, ["completed", "completed", "abandoned"]), (second, ["abandoned"])):
         top = GoalFactory(agent_id=agent_id, title="Coast", source=GoalSource.ROLE)

@@ -24,7 +24,7 @@ def test_a_schema_is_made_again_and_not_stored() -> None:
     assert (again.system, again.messages) == (_request("Hello").system, _request("Hello").messages)
 
 
-def test_sections_are_kept_by_their_places_and_come_back_with_their_texts() -> None:
+def test_sections_are_stored_by_place_and_read_with_their_texts() -> None:
     texts = ["Rules.", "Who you are.", "The same.", "The same.", "Not in it."]
     request = _request("The same.\n\nThe same.").to_json()
     sections = [{"name": str(number), "text": text, "tokens": 2} for number, text in enumerate(texts)]
@@ -34,6 +34,6 @@ def test_sections_are_kept_by_their_places_and_come_back_with_their_texts() -> N
     assert sections_of(stored, request) == sections
 
 
-def test_what_is_no_list_of_sections_is_none() -> None:
+def test_invalid_or_missing_sections_are_read_as_none() -> None:
     assert sections_of({"name": "x"}, {}) == []
     assert sections_of([], None) == []

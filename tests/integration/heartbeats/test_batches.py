@@ -232,7 +232,7 @@ def test_a_fault_in_one_of_eight_fails_only_that_one(
     assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
 
 
-def test_what_the_database_refuses_of_one_is_rolled_back_and_the_others_are_committed(
+def test_a_constraint_violation_rolls_back_one_heartbeat_only(
     together: Together, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)
@@ -252,7 +252,7 @@ def test_what_the_database_refuses_of_one_is_rolled_back_and_the_others_are_comm
         assert not Memory.objects.filter(agent_id=together.agents[5].id, session="heartbeats").exists()
 
 
-def test_a_heartbeat_that_another_worker_ended_meanwhile_is_left_to_it(
+def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
     together: Together,
     scripted: Script,
     monkeypatch: pytest.MonkeyPatch,
@@ -384,7 +384,7 @@ def test_a_connection_that_is_lost_in_a_batch_costs_nothing(together: Together, 
     assert_one_done_beat_each(together)
 
 
-def test_while_the_database_is_away_nothing_is_written_and_leases_bring_all_back(
+def test_an_unreachable_database_loses_no_heartbeat_of_a_batch(
     together: Together, scripted: Script, fleet: Fleet
 ) -> None:
     scripted(REST, repeat=True)

@@ -230,7 +230,7 @@ def test_a_call_that_has_waited_for_a_thread_renews_its_lease(
     assert leased == [True] * (MANY - 1)
 
 
-def test_a_heartbeat_that_waits_is_given_as_long_as_its_model_may_take(
+def test_a_waiting_heartbeats_lease_outlasts_its_calls(
     fleet: Fleet, agents: list[Agent], scripted: Script, submit: Submit, settings: Any
 ) -> None:
     leases: list[float] = []
@@ -251,7 +251,7 @@ def test_a_heartbeat_that_waits_is_given_as_long_as_its_model_may_take(
     assert min(leases) >= settings.ARBOR_QUEUE_LEASE.total_seconds() / 2
 
 
-def test_a_pool_that_takes_nothing_new_leaves_the_calls_to_the_thread_that_leased_them(
+def test_a_closed_pool_leaves_its_calls_to_the_leasing_thread(
     fleet: Fleet, agents: list[Agent], scripted: Script
 ) -> None:
     def shut_down(_work: Callable[[], None]) -> None:

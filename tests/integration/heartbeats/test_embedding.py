@@ -118,9 +118,7 @@ def acting(model: EmbeddingModel | None) -> Beat:
     return heartbeat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
 
 
-def test_what_is_searched_for_is_asked_and_what_is_stored_waits_for_the_backlog(
-    tenant: Tenant, remote: _Remote
-) -> None:
+def test_queries_are_embedded_remotely_and_stored_texts_are_not(tenant: Tenant, remote: _Remote) -> None:
     vectors = vectors_of(tenant, decisions.embed(acting(REMOTE))).vectors
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
     # And whatever boundaries are held against.
@@ -229,7 +227,7 @@ def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
     assert beat.actions[0]["outcome"] == "success"
 
 
-def test_a_beat_that_another_worker_took_while_vectors_were_made_is_left_to_it(
+def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
     fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(REST)
@@ -273,7 +271,7 @@ def several(
     return Together(fleet, agents)
 
 
-def test_a_batch_leaves_its_transaction_once_for_all_that_wait_for_vectors(
+def test_a_batch_leaves_its_transaction_once_for_all_vectors(
     several: Together, remote: _Remote, scripted: Script
 ) -> None:
     scripted(RECALLS, REST, repeat=True)
@@ -298,7 +296,7 @@ def test_a_batch_leaves_its_transaction_once_for_all_that_wait_for_vectors(
     assert remote.open == {False}
 
 
-def test_while_its_transaction_is_not_open_a_lost_worker_counts_against_the_beats_of_a_batch(
+def test_leases_count_as_running_while_a_batch_embeds(
     several: Together, remote: _Remote, scripted: Script
 ) -> None:
     scripted(REST, repeat=True)
@@ -314,7 +312,7 @@ def test_while_its_transaction_is_not_open_a_lost_worker_counts_against_the_beat
     assert all(found == {ScheduleState.RUNNING} for found in states)
 
 
-def test_of_a_batch_that_waits_for_vectors_a_lost_lease_is_left_to_its_new_worker(
+def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
     several: Together, remote: _Remote, scripted: Script, fleet: Fleet
 ) -> None:
     scripted(REST, repeat=True)

@@ -96,7 +96,7 @@ def _expire_call(agent: Agent) -> None:
         ExternalCall.objects.filter(agent_id=agent.id).update(lease_until=Now() - timedelta(seconds=1))
 
 
-def test_a_reply_that_comes_after_its_call_was_handed_out_again_is_not_stored_but_paid_for(
+def test_a_reply_after_a_retried_call_is_charged_and_not_stored(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     def slow(_request: object) -> str:
@@ -160,7 +160,7 @@ def test_ten_dispatchers_claim_each_agent_once(
     assert sorted(claimed) == sorted(str(agent.id) for agent in agents)
 
 
-def test_one_tenant_with_many_due_agents_does_not_keep_another_waiting(
+def test_a_tenant_with_many_due_agents_does_not_delay_another(
     fleet: Fleet,
     tenant: Tenant,
     other_tenant: Tenant,
@@ -227,7 +227,7 @@ def test_a_heartbeat_whose_call_waits_for_a_model_is_not_given_up(
     _one_done_beat(agent)
 
 
-def test_a_failed_call_fails_the_heartbeat_and_leaves_no_trace_of_a_decision(
+def test_a_failed_call_fails_the_heartbeat_and_changes_no_state(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(ModelUnavailable("the provider is down"))
@@ -248,7 +248,7 @@ def test_a_failed_call_fails_the_heartbeat_and_leaves_no_trace_of_a_decision(
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-def test_a_fault_in_a_handler_fails_the_heartbeat_at_once_and_says_where(
+def test_a_fault_in_a_handler_fails_the_heartbeat_and_names_the_node(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST)
@@ -276,9 +276,7 @@ def test_missed_beats_are_run_as_one_and_leave_a_receipt(
     assert by_status[HeartbeatStatus.SKIPPED].reason == "3 beats fell due while no worker ran; run as one"
 
 
-def test_an_agent_that_is_paused_while_its_message_waits_does_not_beat(
-    fleet: Fleet, agent: Agent, scripted: Script
-) -> None:
+def test_pausing_an_agent_skips_its_claimed_heartbeat(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     model = scripted(REST)
     make_due(agent)
     fleet.dispatch()
@@ -306,7 +304,7 @@ def test_an_agent_paused_during_a_beat_ends_it_and_stays_off(
     assert schedule_of(agent).state == ScheduleState.OFF
 
 
-def test_an_agent_paused_while_its_lost_beat_waits_for_a_successor_ends_that_beat(
+def test_an_agent_paused_during_a_lost_heartbeat_completes_it(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -337,7 +335,7 @@ def test_a_reply_with_what_no_text_may_hold_is_stored_without_it(
     )
 
 
-def test_an_agent_whose_graph_no_longer_loads_fails_its_beat_and_says_why(
+def test_an_invalid_pipeline_fails_the_heartbeat_with_the_reason(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)

@@ -59,7 +59,7 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-def test_a_heartbeat_whose_workers_die_before_it_has_a_row_is_given_up_too(
+def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
     fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel], settings: pytest.FixtureRequest
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ class Killed(BaseException):
     """Simulates SIGKILL: nothing is caught, and the transaction is rolled back."""
 
 
-def test_a_heartbeat_of_which_every_worker_dies_in_its_first_transaction_is_given_up(
+def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
     fleet: Fleet,
     agent: Agent,
     scripted: Callable[..., ScriptedModel],

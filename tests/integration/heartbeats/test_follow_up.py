@@ -70,9 +70,7 @@ def _policy(agent: Agent, **values: Any) -> None:
         )
 
 
-def test_what_was_recalled_is_read_in_the_same_beat_and_acted_on(
-    agent: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     note = {"action": "remember", "params": {"content": "Ines keeps the light.", "type": "semantic"}}
     model = scripted(_reply(_recall(), thinking="Who was it?"), _reply(note, thinking="Ines it is."), REST)
 
@@ -128,7 +126,7 @@ def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scrip
         assert AgentState.objects.get(agent_id=agent.id).energy == 18.0
 
 
-def test_what_each_turn_says_is_taken_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
         goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
@@ -243,7 +241,7 @@ def test_a_further_turn_that_comes_to_nothing_leaves_what_was_done(
     assert (state.energy, state.beats, state.nops) == (19.0, 1, 0)
 
 
-def test_an_unreadable_further_turn_is_asked_again_with_all_that_was_said(
+def test_an_unreadable_further_turn_is_retried_with_its_history(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(_reply(_recall()), "no", _reply(thinking="Ines it is."))
@@ -343,7 +341,7 @@ def test_a_model_that_refuses_is_not_passed_over(
     assert models.asked == ["openai/deep"]
 
 
-def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
+def test_an_agent_without_a_model_asks_the_installations_tier(
     tenant: Tenant,
     agent: Agent,
     new_agent: Callable[..., Agent],
@@ -364,7 +362,7 @@ def test_an_agent_without_a_model_of_its_own_asks_the_installations_by_tier(
 # --- Shares --------------------------------------------------------------------------------------------
 
 
-def test_what_a_prompt_has_no_room_for_is_counted_in_it_and_in_the_trace(
+def test_sections_cut_from_a_prompt_are_counted_in_prompt_and_trace(
     agent: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     settings.ARBOR_MODEL_CONTEXT = 4_096

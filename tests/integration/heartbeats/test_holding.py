@@ -39,7 +39,7 @@ def _held(agent: Agent) -> list[BufferItem]:
         return list(BufferItem.objects.filter(agent_id=agent.id))
 
 
-def test_what_was_heard_is_seen_again_while_it_is_held(beater: Beater, agent: Agent) -> None:
+def test_a_message_in_the_buffer_is_shown_again(beater: Beater, agent: Agent) -> None:
     _tell(agent, SAID)
     assert HEADING not in beater.beat(REST)
     (item,) = _held(agent)
@@ -50,7 +50,7 @@ def test_what_was_heard_is_seen_again_while_it_is_held(beater: Beater, agent: Ag
     assert _held(agent)[0].accesses == 1
 
 
-def test_what_the_agent_came_back_to_is_remembered(beater: Beater, agent: Agent) -> None:
+def test_a_buffer_item_shown_often_is_remembered(beater: Beater, agent: Agent) -> None:
     _tell(agent, SAID)
     for _ in range(4):
         beater.beat(REST)
@@ -62,7 +62,7 @@ def test_what_the_agent_came_back_to_is_remembered(beater: Beater, agent: Agent)
     assert SAID in prompt
 
 
-def test_who_says_remember_this_is_heard(beater: Beater, agent: Agent) -> None:
+def test_a_request_to_remember_is_stored_with_full_importance(beater: Beater, agent: Agent) -> None:
     _tell(agent, "Remember this: the gate code is 4711.")
     beater.beat(REST)
     assert promote_buffers().done == 1

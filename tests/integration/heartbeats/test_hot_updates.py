@@ -39,9 +39,7 @@ SELECT pg_stat_get_xact_tuples_updated(%(table)s::regclass), pg_stat_get_xact_tu
         ),
     ],
 )
-def test_what_is_written_often_touches_no_index(
-    fleet: Fleet, agent: Agent, table: str, statement: str
-) -> None:
+def test_frequent_updates_touch_no_index(fleet: Fleet, agent: Agent, table: str, statement: str) -> None:
     make_due(agent)
     fleet.dispatch()
     fleet.step()
@@ -83,9 +81,7 @@ def test_a_heartbeats_call_has_no_status_of_an_errand(fleet: Fleet, agent: Agent
         ),
     ],
 )
-def test_what_is_looked_for_all_the_time_is_found_along_its_index(
-    database: None, statement: str, index: str
-) -> None:
+def test_frequent_queries_use_their_index(database: None, statement: str, index: str) -> None:
     with connections[OPS].cursor() as cursor:
         cursor.execute("BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off")
         try:

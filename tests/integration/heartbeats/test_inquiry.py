@@ -90,7 +90,7 @@ def _action(agent: Agent) -> dict[str, Any]:
     return action
 
 
-def test_a_shallow_inquiry_goes_to_the_web_to_a_model_to_a_memory_and_to_the_next_prompt(
+def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
     model = beat(asks(queries=["reef depth"]), ANSWER, REST)
@@ -142,7 +142,7 @@ def test_a_deep_inquiry_recalls_searches_more_and_is_judged(
         ({"": [SearchResult(url=REEF)]}, {}, f"none of 1 pages could be read: {REEF} answered 404"),
     ],
 )
-def test_a_web_that_brings_nothing_fails_the_action_and_makes_nothing_up(
+def test_an_inquiry_without_results_fails_and_stores_no_memory(
     beat: Callable[..., ScriptedModel],
     agent: Agent,
     the_web: Web,
@@ -192,7 +192,7 @@ def test_an_answer_that_is_not_worth_keeping_is_only_read(
     assert "Eleven fathoms." in _action(agent)["brought"]
 
 
-def test_a_deep_answer_that_nobody_could_judge_is_kept_as_half_as_sure(
+def test_a_deep_answer_without_appraisal_has_half_the_confidence(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
     beat(asks("inquire_deep"), ANSWER, ModelUnavailable("away"), REST)
@@ -203,7 +203,7 @@ def test_a_deep_answer_that_nobody_could_judge_is_kept_as_half_as_sure(
 
 
 @pytest.mark.parametrize("away", ["answer", "appraise"])
-def test_where_a_model_is_out_of_reach_the_next_of_its_tier_is_asked(
+def test_an_inquiry_falls_back_to_the_next_model_of_its_tier(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web, away: str
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -254,7 +254,7 @@ def test_two_inquiries_of_one_beat_go_one_after_the_other(
     assert outcomes == ["success", "failure"]
 
 
-def test_without_a_web_inquiries_are_not_offered_and_a_refusal_says_what_is_missing(
+def test_an_inquiry_without_a_web_is_refused_with_the_setting(
     beat: Callable[..., ScriptedModel], agent: Agent
 ) -> None:
     model = beat(asks())

@@ -30,9 +30,7 @@ def _kept(agent: Agent, **conditions: Any) -> Memory:
         return Memory.objects.get(agent_id=agent.id, **conditions)
 
 
-def test_what_it_decides_to_remember_is_weighed_by_what_it_says_and_lasts_unless_it_failed(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_remembered_text_is_appraised_and_lasts_unless_it_failed(beater: Beater, agent: Agent) -> None:
     texts = ("We agreed on 40 dollars.", "The upload failed.", "The reef is red.")
     actions = [action_of("remember", content=text, type="episodic") for text in texts[:2]]
     beater.beat(reply_of(actions=[*actions, action_of("remember", content=texts[2], importance=0.9)]))
@@ -51,9 +49,7 @@ def test_its_notes_last_and_those_it_is_asked_to_remember_stay(beater: Beater, a
     assert (asked.importance, asked.retention, asked.expires_at) == (1.0, "permanent", None)
 
 
-def test_a_beat_is_remembered_for_a_month_and_one_in_which_nothing_worked_for_two_weeks(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_heartbeat_is_remembered_a_month_and_a_failed_one_two_weeks(beater: Beater, agent: Agent) -> None:
     nowhere = "00000000-0000-0000-0000-000000000001"
     beater.beat(reply_of())
     beater.beat(reply_of(actions=[action_of("connect", from_id=nowhere, to_id=nowhere, relation="causes")]))
@@ -69,9 +65,7 @@ def test_a_beat_is_remembered_for_a_month_and_one_in_which_nothing_worked_for_tw
     assert (first.sequence, second.sequence) == (1, 2)
 
 
-def test_what_is_learned_is_trusted_as_far_as_its_source_and_tied_to_the_beat(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(beater: Beater, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         message_agent(
             agent_id=agent.id, text="Mind you, the north buoy broke loose last night.", actor="user:ann"
@@ -107,9 +101,7 @@ def test_what_is_learned_is_trusted_as_far_as_its_source_and_tied_to_the_beat(
     assert told == {(rows[content].id, "learned_from") for content in sources}
 
 
-def test_an_agent_that_repeats_itself_is_no_second_source_and_a_belief_colours_what_it_learned(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_repeated_note_adds_no_source_and_a_belief_lowers_its_trust(beater: Beater, agent: Agent) -> None:
     note = {"text": "Currents shift in autumn."}
     beater.beat(reply_of(memory_notes=[note]))
     beater.beat(reply_of(memory_notes=[note]))

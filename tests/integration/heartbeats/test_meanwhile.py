@@ -90,7 +90,7 @@ def talk(agent: Agent, text: str = "How is the tide?", person: str = "cli:nora")
 # --- A conversation ------------------------------------------------------------------------------------
 
 
-def test_what_a_conversation_brought_to_mind_comes_after_the_beats_own(underway: Underway) -> None:
+def test_a_conversation_follows_the_heartbeat_in_working_memory(underway: Underway) -> None:
     underway.change(working_memory={"version": 3, "thoughts": [], "concerns": ["the gauge"], "talked": 3})
     underway.begin(
         answering("It rises.", thinking="She asks about the tide."),
@@ -188,7 +188,7 @@ def test_bonus_actions_that_are_given_while_it_beats_are_not_lost(underway: Unde
 # --- Percepts ------------------------------------------------------------------------------------------
 
 
-def test_what_reaches_it_while_it_beats_waits_for_the_next_beat(underway: Underway) -> None:
+def test_percepts_during_a_heartbeat_wait_for_the_next_one(underway: Underway) -> None:
     agent = underway.agent
 
     def reach(text: str) -> None:
@@ -275,7 +275,7 @@ def test_a_step_that_a_person_ends_while_it_beats_is_not_tried(underway: Underwa
 # --- What holds until the beat ends --------------------------------------------------------------------
 
 
-def test_a_policy_that_is_changed_while_it_beats_holds_from_the_next_one(underway: Underway) -> None:
+def test_a_policy_changed_during_a_heartbeat_applies_to_the_next_one(underway: Underway) -> None:
     acts = reply_of(actions=[action_of("remember", content="The reef is red.")])
     underway.change(energy=10.0)
     underway.begin(acts)
@@ -290,7 +290,7 @@ def test_a_policy_that_is_changed_while_it_beats_holds_from_the_next_one(underwa
     assert (beat.energy_unit, beat.energy_start, beat.energy_end) == ("actions", 4.0, 3.0)
 
 
-def test_a_boundary_that_is_added_while_it_beats_holds_from_the_next_one(underway: Underway) -> None:
+def test_a_boundary_added_during_a_heartbeat_applies_to_the_next_one(underway: Underway) -> None:
     agent = underway.agent
     underway.begin(reply_of(memory_notes=[{"text": "The gossip of the quay."}]))
     boundary = NewBoundary(
@@ -309,7 +309,7 @@ def test_a_boundary_that_is_added_while_it_beats_holds_from_the_next_one(underwa
     assert [item["path"] for item in underway.end().dropped] == ["memory_notes[0]"]
 
 
-def test_a_model_that_is_changed_while_it_beats_is_asked_from_the_next_one(
+def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
     underway: Underway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -331,7 +331,7 @@ def test_a_model_that_is_changed_while_it_beats_is_asked_from_the_next_one(
 # --- The beat's alone ----------------------------------------------------------------------------------
 
 
-def test_what_only_beats_change_is_overwritten(underway: Underway) -> None:
+def test_counters_owned_by_heartbeats_are_overwritten(underway: Underway) -> None:
     underway.begin(REST)
     underway.change(
         learned={"recall": [9, 9]}, idle_beats=7, beats=40, nops=3, notices=[{"kind": "loop", "text": "x"}]

@@ -17,9 +17,7 @@ from tests.integration.heartbeats.fleet import Fleet
 type Script = Callable[..., ScriptedModel]
 
 
-def test_a_message_goes_before_all_else_that_waits_and_what_is_urgent_comes_next(
-    agent: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_messages_come_before_urgent_and_other_percepts(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
         for number in range(7):
@@ -45,7 +43,7 @@ def test_a_message_goes_before_all_else_that_waits_and_what_is_urgent_comes_next
     assert schedule_of(agent).next_trigger == Trigger.TIMER
 
 
-def test_messages_that_a_beat_does_not_show_bring_the_next_one_at_once(
+def test_messages_left_over_bring_the_next_heartbeat_at_once(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(REST, repeat=True)
@@ -65,7 +63,7 @@ def test_messages_that_a_beat_does_not_show_bring_the_next_one_at_once(
     assert fleet.dispatch().due == 0
 
 
-def test_the_prompt_shows_what_came_with_a_percept_and_which_message_was_answered(
+def test_the_prompt_shows_a_percepts_detail_and_the_answered_message(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(REST, repeat=True)

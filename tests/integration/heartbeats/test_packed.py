@@ -70,7 +70,7 @@ def test_no_query_looks_into_what_is_packed(beat: Heartbeat) -> None:
         Heartbeat.objects.filter(situation__contains={"list": []}).exists()
 
 
-def test_what_was_asked_is_stored_byte_for_byte(
+def test_a_request_is_stored_byte_for_byte(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[bytes] = []
@@ -93,7 +93,7 @@ def test_what_was_asked_is_stored_byte_for_byte(
     assert Situation.model_validate(last_of(agent).situation).energy_unit == last_of(agent).energy_unit != ""
 
 
-def test_what_an_older_version_stored_is_read_and_appended_to(postgres: EmbeddedPostgres) -> None:
+def test_rows_of_an_older_version_are_read_and_appended_to(postgres: EmbeddedPostgres) -> None:
     with psycopg.connect(postgres.superuser_url) as session:
         session.execute("CREATE TEMP TABLE old (situation jsonb, trace jsonb)")
         session.execute("INSERT INTO old VALUES (%s, %s)", [Jsonb(SEEN), Jsonb([{"sequence": 1}])])

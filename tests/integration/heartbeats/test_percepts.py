@@ -44,7 +44,7 @@ def _taken_in(agent: Agent) -> dict[str, int | None]:
         }
 
 
-def test_what_the_prompt_has_no_room_for_waits_for_the_next_beat(
+def test_percepts_cut_from_the_prompt_wait_for_the_next_heartbeat(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "ARBOR_MODEL_CONTEXT", 4_096)
@@ -70,7 +70,7 @@ def test_what_the_prompt_has_no_room_for_waits_for_the_next_beat(
     )
 
 
-def test_what_arrives_during_the_beat_is_seen_guarded_and_taken_in_by_the_next(
+def test_an_observed_percept_is_guarded_and_consumed_by_the_next(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     look = json.dumps({"thinking": "", "actions": [{"action": "observe", "params": {}}]})

@@ -90,9 +90,7 @@ def some_hours_pass(agent: Agent, hours: float) -> None:
             state.save(update_fields=["last_reach_out_at"])
 
 
-def test_a_decision_to_write_is_posted_remembered_and_seen_at_the_next_beat(
-    beat: Callable[..., str], agent: Agent
-) -> None:
+def test_a_decision_to_write_is_sent_remembered_and_shown(beat: Callable[..., str], agent: Agent) -> None:
     before = timezone.now()
     assert "You last wrote" not in beat(writing("The reef is charted."))
     (message,) = outbox(agent)
@@ -151,7 +149,7 @@ def test_two_messages_in_one_reply_are_one(beat: Callable[..., str], agent: Agen
     assert [message.content for message in outbox(agent)] == ["first"]
 
 
-def test_a_step_that_the_action_itself_finds_too_soon_waits_on_and_is_not_counted_as_tried(
+def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
     beat: Callable[..., str], agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     beat(writing("first"))
@@ -184,7 +182,7 @@ def test_public_messages_are_bounded_in_a_day(beat: Callable[..., str], agent: A
     assert len(outbox(agent)) == 5
 
 
-def test_nothing_is_sent_when_the_beat_rolls_back(
+def test_a_rolled_back_heartbeat_sends_no_message(
     beat: Callable[..., str], agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -209,7 +207,7 @@ def test_nothing_is_sent_when_the_beat_rolls_back(
         assert AgentState.objects.get(agent_id=agent.id).last_reach_out_at is None
 
 
-def test_a_message_that_cannot_be_delivered_is_heard_of_at_the_next_beat(
+def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
     beat: Callable[..., str], agent: Agent, settings: Any
 ) -> None:
     settings.MAILERS = {}
@@ -239,7 +237,7 @@ def test_an_agent_that_is_named_in_public_hears_it(
     assert schedule_of(peer).next_due_at <= timezone.now()
 
 
-def test_whoever_tells_a_sleeping_agent_something_wakes_it(agent: Agent) -> None:
+def test_a_message_wakes_a_dormant_agent(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")
         make_dormant(agent_id=agent.id, reason="test")

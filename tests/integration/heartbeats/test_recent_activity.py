@@ -79,7 +79,7 @@ def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
         assert NoticeKind.LOOP not in noticed(agent)
 
 
-def test_what_waits_to_be_summed_up_is_counted_however_much_waits_of_others(
+def test_unsummarized_episodes_are_counted_for_one_agent(
     agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     other = new_agent(tenant, name="Grace")
@@ -126,7 +126,7 @@ def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, 
         assert NoticeKind.HOARDING not in noticed(agent)
 
 
-def test_what_cycles_paid_with_is_no_energy(agent: Agent) -> None:
+def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         lived = {"energy_start": 20.0, "energy_end": 12.0}
         live(agent, [lived, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)

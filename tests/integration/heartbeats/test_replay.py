@@ -75,7 +75,7 @@ def test_a_beat_that_is_replayed_comes_out_the_same(beaten: Heartbeat) -> None:
     assert any("could not be read" in note for note in made.notes)
 
 
-def test_what_differs_is_shown_where_it_does(beaten: Heartbeat) -> None:
+def test_a_replay_shows_each_difference_and_its_place(beaten: Heartbeat) -> None:
     situation = {**beaten.situation, "name": "Somebody else"}
     actions = [{**beaten.actions[0], "verdict": "too_little_energy"}, *beaten.actions[1:]]
     change(beaten, situation=situation, actions=actions, repairs=["mended"])
@@ -94,9 +94,7 @@ def test_another_energy_decides_otherwise(beaten: Heartbeat) -> None:
     assert "action 1: verdict" in where
 
 
-def test_it_writes_nothing_and_could_not(
-    beaten: Heartbeat, agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replay_is_read_only(beaten: Heartbeat, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     before = rows(agent)
     other = ScriptedModel(json.dumps({"actions": [{"action": "rest", "params": {}}]}))
     monkeypatch.setattr(service, "model_for", lambda _handle: other)

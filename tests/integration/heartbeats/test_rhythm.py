@@ -143,7 +143,7 @@ def test_an_idle_beat_costs_few_statements(fleet: Fleet, content: Agent) -> None
     assert len(sent) <= 9, "\n".join(" ".join(statement.split())[:100] for statement in sent)
 
 
-def test_what_reaches_it_ends_the_idleness(fleet: Fleet, content: Agent) -> None:
+def test_a_percept_ends_the_idleness(fleet: Fleet, content: Agent) -> None:
     beat(fleet, content)
     assert beat(fleet, content).status == HeartbeatStatus.SKIPPED
     with tenant_transaction(content.tenant_id):
@@ -194,7 +194,7 @@ def test_one_that_comes_while_it_beats_is_not_forgotten(fleet: Fleet, content: A
         ({"detail": {"x": "y" * 4_000}}, "at most 4,000"),
     ],
 )
-def test_what_is_no_percept_is_refused(agent: Agent, given: dict[str, Any], fault: str) -> None:
+def test_an_invalid_percept_is_refused(agent: Agent, given: dict[str, Any], fault: str) -> None:
     wanted: dict[str, Any] = {"kind": "environment", "content": "It snows.", **given}
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match=fault):
         perceive(agent_id=agent.id, actor="test", **wanted)
@@ -216,7 +216,7 @@ def test_outside_its_hours_it_beats_only_when_asked(fleet: Fleet, content: Agent
     assert opens <= schedule_of(content).next_due_at
 
 
-def test_what_is_used_is_counted_once_a_beat_and_once_a_call(
+def test_usage_is_counted_once_for_each_heartbeat_and_call(
     fleet: Fleet, agent: Agent, scripted: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = scripted(REST, repeat=True)
@@ -268,9 +268,7 @@ def test_a_budget_that_runs_low_is_in_the_prompt_and_on_record_once(
         assert tomorrow <= schedule_of(agent).next_due_at <= latest
 
 
-def test_the_goal_to_spend_less_saves_and_is_closed_when_the_budget_renews(
-    fleet: Fleet, content: Agent
-) -> None:
+def test_the_goal_to_spend_less_closes_when_the_budget_renews(fleet: Fleet, content: Agent) -> None:
     policy(content, daily_beats=20)
     use(content, beats=15)
     with tenant_transaction(content.tenant_id):
@@ -298,7 +296,7 @@ def test_the_goal_to_spend_less_saves_and_is_closed_when_the_budget_renews(
     assert state_of(content).mood["valence"] == pytest.approx(0.1)
 
 
-def test_a_goal_that_a_person_closes_as_the_budget_renews_stops_no_beat(
+def test_a_goal_closed_concurrently_by_a_person_stops_no_heartbeat(
     fleet: Fleet, content: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy(content, daily_beats=20)
@@ -322,7 +320,7 @@ def test_a_goal_that_a_person_closes_as_the_budget_renews_stops_no_beat(
         assert Goal.objects.get(id=goal.id).abandonment_reason == "a person closed it"
 
 
-def test_an_aspiration_alone_leaves_the_agent_idle_and_a_task_does_not(fleet: Fleet, content: Agent) -> None:
+def test_an_aspiration_alone_leaves_the_agent_idle(fleet: Fleet, content: Agent) -> None:
     with tenant_transaction(content.tenant_id):
         Agent.objects.filter(id=content.id).update(
             genome={
@@ -423,9 +421,7 @@ def test_an_agent_whose_own_limit_is_lifted_goes_on(fleet: Fleet, agent: Agent, 
     assert beat(fleet, agent).status == HeartbeatStatus.DONE
 
 
-def test_what_goes_wrong_is_told_to_the_agent_and_kept(
-    fleet: Fleet, agent: Agent, scripted: Scripted
-) -> None:
+def test_notices_are_stored_and_shown_to_the_agent(fleet: Fleet, agent: Agent, scripted: Scripted) -> None:
     model = scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
         goal = Goal.objects.filter(agent_id=agent.id, state="active").first()

@@ -74,7 +74,7 @@ def test_an_agent_is_spawned_with_its_genome_and_lives(
         runtime.spawn(name="Nova", template="Scout")
 
 
-def test_who_sleeps_or_is_held_does_not_beat(runtime: AgentRuntime, agent: Agent) -> None:
+def test_a_paused_or_dormant_agent_refuses_a_heartbeat(runtime: AgentRuntime, agent: Agent) -> None:
     assert runtime.set_status(agent.id, AgentStatus.PAUSED) is AgentStatus.PAUSED
     with pytest.raises(AgentNotActive):
         runtime.tick(agent.id)
@@ -198,7 +198,7 @@ def test_a_peer_that_is_an_agent_is_found_by_either_id_with_its_trust(
     assert runtime.load(agent.id).peers[0].trust == found.trust
 
 
-def test_who_goes_by_the_id_of_another_is_not_taken_for_it(
+def test_an_id_names_its_agent_and_not_a_peer_of_that_name(
     runtime: AgentRuntime, agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     bo = new_agent(tenant, "Bo")
@@ -253,7 +253,7 @@ def test_the_full_state_is_that_of_a_beat_as_of_now(
     assert loaded.stale_beats == 1
 
 
-def test_working_memory_is_stored_unless_it_is_too_large_or_a_beat_runs(
+def test_working_memory_is_refused_if_too_large_or_a_heartbeat_runs(
     runtime: AgentRuntime, agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel]
 ) -> None:
     memory = WorkingMemory(concerns=["the tide"])

@@ -116,7 +116,7 @@ def test_workers_lost_while_an_inquiry_is_under_way_leave_its_cost(
     assert [action["action"] for action in beat.actions] == ["inquire_shallow"]
 
 
-def test_a_fault_while_a_further_turn_inquires_keeps_both_turns_on_record(
+def test_a_fault_during_a_further_inquiry_keeps_both_turns(
     agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(_reply(RECALL, thinking="Who was it?"), asks())

@@ -27,9 +27,7 @@ from tests.integration.heartbeats.beater import Beater, action_of, memory_of, re
 from tests.integration.heartbeats.conftest import REST, last_of
 
 
-def test_thinking_is_kept_as_reasoning_and_is_on_its_mind_at_the_next_beat(
-    beater: Beater, agent: Agent
-) -> None:
+def test_thinking_is_stored_as_reasoning_and_in_the_next_prompt(beater: Beater, agent: Agent) -> None:
     beater.beat(reply_of(thinking="The tide turns at noon."))
     assert last_of(agent).reasoning == "The tide turns at noon."
     assert "The tide turns at noon." in beater.beat(REST)
@@ -42,7 +40,7 @@ def test_concerns_and_curiosity_are_on_its_mind_at_the_next_beat(beater: Beater)
     assert "what lives below" in prompt
 
 
-def test_what_is_settled_leaves_its_mind(beater: Beater) -> None:
+def test_resolved_concerns_leave_working_memory(beater: Beater) -> None:
     beater.beat(reply_of(concerns=["the anchor drags", "the sail is torn"], curiosity=["what lives below"]))
     asked = beater.beat(reply_of(resolved=["the anchor drags", "what lives below"]))
     assert '- "resolved":' in asked
@@ -75,7 +73,7 @@ def test_progress_and_its_note_reach_the_goal_and_the_next_prompt(
     assert "sounded the north side" in prompt
 
 
-def test_a_goal_that_reaches_its_end_is_completed_and_leaves_the_prompt(
+def test_a_goal_with_full_progress_completes_and_leaves_the_prompt(
     beater: Beater, agent: Agent, goal: Goal
 ) -> None:
     beater.beat(reply_of(goal_updates=[{"goal_id": str(goal.id), "progress": 1.0}]))
@@ -94,7 +92,7 @@ def test_a_new_goal_joins_the_backlog_and_the_next_prompt(beater: Beater, agent:
     assert "Name the islands" in beater.beat(REST)
 
 
-def test_a_decomposition_becomes_intents_that_the_next_prompt_shows_and_an_action_fulfils(
+def test_a_decomposition_becomes_intents_that_an_action_completes(
     beater: Beater, agent: Agent, goal: Goal
 ) -> None:
     plan = {
@@ -135,9 +133,7 @@ def test_reprioritize_moves_a_goal(beater: Beater, agent: Agent, goal: Goal) -> 
         assert Goal.objects.get(id=goal.id).state == GoalState.QUEUED
 
 
-def test_an_action_that_the_template_does_not_allow_is_refused_for_free_and_audited(
-    beater: Beater, agent: Agent, goal: Goal
-) -> None:
+def test_a_disallowed_action_is_free_and_audited(beater: Beater, agent: Agent, goal: Goal) -> None:
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(allowed_actions=["rest", "recall"])
     prompt = beater.beat(
@@ -151,7 +147,7 @@ def test_an_action_that_the_template_does_not_allow_is_refused_for_free_and_audi
         assert "reflect" in AuditEvent.objects.get(action="denied").message
 
 
-def test_what_a_user_says_is_heard_once_and_brings_conversation(beater: Beater, agent: Agent) -> None:
+def test_a_users_message_is_consumed_once_in_conversation_mode(beater: Beater, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text="Where is the ferry?", actor="test")
     assert "Where is the ferry?" in beater.beat(REST)
@@ -162,7 +158,7 @@ def test_what_a_user_says_is_heard_once_and_brings_conversation(beater: Beater, 
     assert last_of(agent).mode != "conversation"
 
 
-def test_what_is_dropped_from_a_reply_is_listed_with_its_reason(beater: Beater, agent: Agent) -> None:
+def test_dropped_items_of_a_reply_are_listed_with_their_reasons(beater: Beater, agent: Agent) -> None:
     unknown = str(UUID(int=7))
     beater.beat(reply_of(goal_updates=[{"goal_id": unknown, "note": "?"}], memory_notes=[7]))
     dropped = {item["path"]: item["reason"] for item in last_of(agent).dropped}
@@ -170,15 +166,13 @@ def test_what_is_dropped_from_a_reply_is_listed_with_its_reason(beater: Beater, 
     assert "memory_notes[0]" in dropped
 
 
-def test_what_had_to_be_mended_in_a_reply_is_recorded(beater: Beater, agent: Agent) -> None:
+def test_repairs_of_a_reply_are_recorded(beater: Beater, agent: Agent) -> None:
     beater.beat("Here you are:\n```json\n" + REST[:-1] + ",}\n```")
     assert last_of(agent).status == HeartbeatStatus.DONE
     assert last_of(agent).repairs
 
 
-def test_what_it_believes_and_takes_itself_to_be_is_in_the_prompt_the_firmest_first(
-    beater: Beater, agent: Agent
-) -> None:
+def test_the_prompt_lists_aspects_and_the_surest_beliefs_first(beater: Beater, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Belief.objects.filter(agent_id=agent.id).delete()
         IdentityAspect.objects.filter(agent_id=agent.id).delete()
@@ -197,7 +191,7 @@ def test_what_it_believes_and_takes_itself_to_be_is_in_the_prompt_the_firmest_fi
     assert "Pilots exaggerate." not in beater.beat(REST)
 
 
-def test_what_beat_n_did_is_in_the_prompt_of_the_next(beater: Beater, agent: Agent) -> None:
+def test_the_prompt_lists_the_last_heartbeat_with_its_actions(beater: Beater, agent: Agent) -> None:
     memory_of(agent, "The lighthouse keeper is called Ines.")
     beater.beat(
         reply_of(thinking="Who lives here?", actions=[action_of("recall", query="lighthouse keeper")])
@@ -216,9 +210,7 @@ def test_energy_comes_back_by_ten_and_never_above_twenty(beater: Beater, agent: 
     assert last_of(agent).energy_start == 20
 
 
-def test_an_unreadable_reply_is_asked_for_again_and_the_model_is_told_why(
-    beater: Beater, agent: Agent
-) -> None:
+def test_an_unreadable_reply_is_retried_with_the_reason(beater: Beater, agent: Agent) -> None:
     prompt = beater.beat("I would rather chat.", REST)
     assert "could not be read" in prompt
     assert last_of(agent).status == HeartbeatStatus.DONE
@@ -226,9 +218,7 @@ def test_an_unreadable_reply_is_asked_for_again_and_the_model_is_told_why(
         assert ExternalCall.objects.count() == LedgerEntry.objects.count() == 2
 
 
-def test_three_unreadable_replies_are_a_nop_that_changes_nothing_and_ten_nops_bring_sleep(
-    beater: Beater, agent: Agent
-) -> None:
+def test_unreadable_replies_are_a_nop_and_ten_nops_make_dormant(beater: Beater, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(nops=8, energy=5)
     beater.beat("no", "no", "no")

@@ -103,7 +103,9 @@ def test_a_model_names_concepts(mind: Agent, fleet: Fleet, scripted: Script) -> 
 
 
 @pytest.mark.usefixtures("modelled")
-def test_what_a_model_leaves_out_is_asked_about_again(mind: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_memories_left_out_by_a_model_are_asked_about_again(
+    mind: Agent, fleet: Fleet, scripted: Script
+) -> None:
     scripted(_concepts(["ship"], ["breakfast"]), _concepts(["voyage"], ["glass"]))
     ids = remember_talk(mind)
     consolidate()
@@ -233,7 +235,7 @@ def test_prompts_are_kept_for_as_long_as_is_set(
 
 
 @pytest.mark.usefixtures("modelled")
-def test_what_a_model_keeps_leaving_out_is_decided_by_rule(
+def test_memories_left_out_three_times_are_decided_by_rule(
     mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
 ) -> None:
     modelled.ARBOR_WEIGH_MEMORIES = True
@@ -305,7 +307,7 @@ def test_importance_is_the_mean_of_rule_and_model(
     assert {call.purpose for call in calls_of(mind)} == {"extract", "weigh"}
 
 
-def test_nothing_is_weighed_unless_an_operator_asks_for_it(mind: Agent, fleet: Fleet, modelled: Any) -> None:
+def test_memories_are_appraised_by_a_model_only_on_request(mind: Agent, fleet: Fleet, modelled: Any) -> None:
     _remember_unweighed(mind, "The harbour master has a grey beard.")
     assert waiting_for(mind, "unweighed") == set()
     consolidate()

@@ -187,7 +187,7 @@ def test_a_round_enqueues_five_calls_at_most(
         assert all(episode.summary for episode in episodes_of(agent))
 
 
-def test_nothing_is_asked_for_a_suspended_tenant(mind: Agent, fleet: Fleet) -> None:
+def test_a_suspended_tenant_gets_no_maintenance_calls(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     close_and_settle(mind)
     Tenant.objects.using(OPS).filter(id=mind.tenant_id).update(status=TenantStatus.SUSPENDED)

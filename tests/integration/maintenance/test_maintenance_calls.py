@@ -383,7 +383,7 @@ def test_an_errand_and_a_heartbeats_call_cannot_be_confused(agent: Agent, fleet:
         ExternalCall.objects.filter(id=call.id).update(subject_key="")
 
 
-def test_what_failed_is_asked_about_anew_when_a_person_says_so(
+def test_a_failed_call_is_retried_when_a_person_asks(
     agent: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     scripted("I would rather sing.", repeat=True)

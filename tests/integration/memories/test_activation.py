@@ -139,7 +139,7 @@ def test_clusters_are_weighed_by_their_active_members(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1_000_000])
-def test_how_many_are_read_is_bounded(mind: Agent, limit: int) -> None:
+def test_the_number_of_activated_clusters_is_bounded(mind: Agent, limit: int) -> None:
     with tenant_transaction(mind.tenant_id), pytest.raises(Invalid, match="1 to 500"):
         activated_clusters(agent_id=mind.id, limit=limit)
 
@@ -168,7 +168,7 @@ def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, state
     assert len(statements) == 2
 
 
-def test_what_has_faded_is_dropped_and_the_most_present_are_kept(
+def test_faded_and_least_active_activations_are_trimmed(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept, faded, slight = plant(mind, [None] * 3)

@@ -57,7 +57,7 @@ def events(agent: Agent) -> list[AuditEvent]:
         return list(AuditEvent.objects.filter(action__in=acts).order_by("id"))
 
 
-def test_what_is_archived_is_not_recalled_until_it_is_restored(mind: Agent) -> None:
+def test_an_archived_memory_is_not_recalled_until_restored(mind: Agent) -> None:
     soup, _ = keep(mind, "The soup was salty.", "The soup was cold.")
     assert do(mind, archive, [soup]) == 1
     assert found(mind, "soup") == ["The soup was cold."]
@@ -117,7 +117,7 @@ def test_a_restored_memory_decays_from_its_restoration(mind: Agent) -> None:
     assert access.reinforced_at is not None
 
 
-def test_what_is_restored_for_good_is_permanent(mind: Agent) -> None:
+def test_a_memory_restored_for_good_is_permanent(mind: Agent) -> None:
     (name,) = keep(mind, "Her name is Ada.")
     do(mind, archive, [name])
     do(mind, restore, [name], for_good=True)
@@ -193,7 +193,9 @@ def test_an_id_that_is_unknown_or_anothers_stops_the_whole_act(
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_what_cannot_be_recorded_well_is_not_done(act: Callable[..., int], mind: Agent) -> None:
+def test_an_act_with_an_invalid_reason_or_too_many_ids_is_refused(
+    act: Callable[..., int], mind: Agent
+) -> None:
     (soup,) = keep(mind, "Soup.")
     wrong: list[tuple[list[UUID], str, type[ArborError]]] = [
         ([soup], " ", Invalid),
@@ -208,7 +210,7 @@ def test_what_cannot_be_recorded_well_is_not_done(act: Callable[..., int], mind:
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_nothing_asked_is_nothing_done(act: Callable[..., int], mind: Agent) -> None:
+def test_an_act_on_no_memories_is_not_recorded(act: Callable[..., int], mind: Agent) -> None:
     assert do(mind, act, []) == 0
     assert events(mind) == []
 

@@ -86,7 +86,7 @@ def test_a_vector_of_another_length_is_not_compared(mind: Agent) -> None:
     assert len(find(mind, "parcel", vector=[1.0, 0.0])) == 1
 
 
-def test_what_is_held_again_is_held_once_and_longer(mind: Agent) -> None:
+def test_a_repeated_item_is_stored_once_and_expires_later(mind: Agent) -> None:
     first = keep(mind, "A parcel came.", lasts=timedelta(hours=1), importance=0.6)
     again = keep(mind, "A  parcel came.", "A parcel came.", lasts=timedelta(hours=9), importance=0.2)
     assert again == first * 2
@@ -95,7 +95,7 @@ def test_what_is_held_again_is_held_once_and_longer(mind: Agent) -> None:
     assert item.expires_at > datetime.now(UTC) + timedelta(hours=8)
 
 
-def test_what_is_over_is_not_found_and_let_go_on_record(mind: Agent) -> None:
+def test_expired_items_are_not_found_and_their_removal_is_audited(mind: Agent) -> None:
     keep(mind, "A parcel came.", "It rains.", importance=0.2)
     let_time_pass(mind, seconds=1)
     assert find(mind, "parcel") == []
@@ -210,13 +210,13 @@ def test_workers_that_tend_the_same_buffer_at_once_remember_once(mind: Agent) ->
         assert Memory.objects.filter(agent_id=mind.id).count() == 20
 
 
-def test_what_everybody_holds_at_once_is_held_once(mind: Agent) -> None:
+def test_concurrent_writers_store_each_item_once(mind: Agent) -> None:
     texts = [f"Ticket {number}." for number in range(20)]
     at_once(lambda writer: keep(mind, *(texts if writer % 2 else reversed(texts))), writers=4)
     assert sorted(item.content for item in held(mind)) == sorted(texts)
 
 
-def test_what_was_removed_for_good_is_not_remembered_anew(mind: Agent) -> None:
+def test_a_purged_memory_is_not_promoted_again(mind: Agent) -> None:
     keep(mind, "The vault opens at nine.", importance=0.9)
     promote_buffers()
     (remembered,) = memories_of(mind)

@@ -96,7 +96,7 @@ def test_a_contradiction_is_an_edge_too(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("text", ["river is salt", "The river is salt."])
-def test_what_a_fact_contradicts_it_is_not_however_near(mind: Agent, text: str) -> None:
+def test_a_contradicted_fact_is_not_merged_however_similar(mind: Agent, text: str) -> None:
     old = create_semantic_memory(**of(mind), content="The river is salt.")
     new = create_semantic_memory(**of(mind), content=text, contradictions=[old])
     assert [row.id for row in memories_of(mind)] == [old, new]
@@ -232,7 +232,7 @@ def test_each_new_source_of_a_fact_raises_its_trust(mind: Agent) -> None:
     assert [source["reference"] for source in row.detail["sources"]] == ["a", "b"]
 
 
-def test_what_cannot_have_sources_is_refused(mind: Agent, other_mind: Agent) -> None:
+def test_only_a_known_fact_with_room_accepts_a_source(mind: Agent, other_mind: Agent) -> None:
     event = create_episodic_memory(**of(mind), content="It rained.")
     foreign = create_semantic_memory(**of(other_mind), content="Rain is wet.")
     full = create_semantic_memory(

@@ -146,7 +146,7 @@ def test_one_agents_flood_does_not_delay_another_agent(
     assert unembedded(other_mind) == []
 
 
-def test_nothing_is_embedded_for_a_suspended_tenant(
+def test_a_suspended_tenants_memories_are_not_embedded(
     mind: Agent, foreign_mind: Agent, remote: RemoteEmbedder
 ) -> None:
     keep(mind, *turns("One.", "Two."))

@@ -116,14 +116,14 @@ def test_only_an_agents_own_things_can_be_tied(mind: Agent, other_mind: Agent, f
     assert edges_of(mind) == []
 
 
-def test_what_is_there_as_another_kind_is_not_found(mind: Agent) -> None:
+def test_an_id_of_another_kind_is_not_found(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     with pytest.raises(NotFound, match="there is no goal"):
         tie(mind, ebb, GraphNode(GraphNodeKind.GOAL, flood.id))
 
 
 @pytest.mark.parametrize("nonsense", ["", "the first one", "01a2006d-1234"])
-def test_what_is_no_id_is_not_found(mind: Agent, nonsense: str) -> None:
+def test_an_invalid_id_is_not_found(mind: Agent, nonsense: str) -> None:
     ebb, _ = memories_in(mind)
     with tenant_transaction(mind.tenant_id), pytest.raises(NotFound):
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=nonsense, relation=Relation.CAUSES)

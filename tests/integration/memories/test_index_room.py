@@ -23,7 +23,7 @@ def test_with_the_usual_dimension_nothing_is_left_out() -> None:
     assert fitting(FULL, session=LONGEST_SESSION, dimension=256) == FULL
 
 
-def test_what_does_not_fit_is_lightest() -> None:
+def test_an_index_row_leaves_out_the_lightest_terms() -> None:
     kept = fitting({1: 0.5, 2: 2.0, 3: 1.0} | dict.fromkeys(range(4, 200), 0.1), session="", dimension=1024)
     assert {1, 2, 3} <= set(kept)
     assert len(kept) < 200

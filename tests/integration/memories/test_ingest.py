@@ -79,7 +79,7 @@ def test_each_turn_becomes_an_episodic_memory(mind: Agent, talk: Path) -> None:
     assert all(memory.embedding is not None for memory in memories_of(mind))
 
 
-def test_what_was_read_can_be_recalled(mind: Agent, talk: Path) -> None:
+def test_an_ingested_turn_can_be_recalled(mind: Agent, talk: Path) -> None:
     read(mind, talk)
     found = recall(
         tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="What came by post to Nora?")

@@ -155,7 +155,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("changes", CHANGES)
-def test_what_has_changed_is_recalled_as_the_scan_recalls_it(
+def test_every_change_is_recalled_as_by_a_scan(
     asker: Asker, mind: Agent, changes: Callable[[Agent], None]
 ) -> None:
     changes(mind)
@@ -174,7 +174,7 @@ def test_many_changes_in_any_order_leave_no_trace(asker: Asker, mind: Agent, her
     asker.ask(limit=100)
 
 
-def test_what_is_used_and_present_in_mind_counts_at_once(asker: Asker, mind: Agent) -> None:
+def test_use_and_activation_count_at_once(asker: Asker, mind: Agent) -> None:
     first, second, third, *_ = ids_of(mind)
     now = datetime.now(UTC)
     before = {memory.id: memory.terms for memory in asker.ask(now=now)}
@@ -233,7 +233,7 @@ def test_a_writer_with_statements_of_its_own_leaves_no_mind_stale(
     asker.ask(model=LONG)
 
 
-def test_what_is_rolled_back_was_never_recalled_elsewhere(
+def test_rolled_back_changes_are_recalled_inside_the_transaction_only(
     asker: Asker, mind: Agent, here: MindsAtHand, there: MindsAtHand
 ) -> None:
     before = asker.ask()
@@ -259,7 +259,7 @@ def test_a_deletion_that_is_rolled_back_has_not_happened(
     assert [memory.id for memory in asker.ask()] == [memory.id for memory in before]
 
 
-def test_what_a_savepoint_took_back_is_not_recalled(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+def test_changes_undone_by_a_savepoint_are_not_recalled(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
     with tenant_transaction(mind.tenant_id):
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
         with rolled_back(transaction.atomic(using=APP)):
@@ -295,7 +295,7 @@ def writer(asker: Asker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
         yield session
 
 
-def test_what_is_committed_late_is_recalled_then(
+def test_a_late_commit_is_recalled_once_committed(
     asker: Asker, mind: Agent, writer: psycopg.Connection[Any]
 ) -> None:
     early, late = ids_of(mind)[:2]
@@ -311,7 +311,7 @@ def test_what_is_committed_late_is_recalled_then(
     assert early not in {memory.id for memory in asker.ask()}
 
 
-def test_what_was_deleted_late_is_gone_then(
+def test_a_late_deletion_is_recalled_until_committed(
     asker: Asker, mind: Agent, writer: psycopg.Connection[Any]
 ) -> None:
     early = ids_of(mind)[0]

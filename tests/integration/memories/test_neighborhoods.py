@@ -130,7 +130,7 @@ def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list
 
 
 @pytest.mark.parametrize("door", ["restored", "remembered again"])
-def test_what_comes_back_is_among_the_neighbors_again(mind: Agent, door: str) -> None:
+def test_a_restored_memory_is_a_neighbor_again(mind: Agent, door: str) -> None:
     tide, moon = a_memory("The tide turns at noon."), a_memory("The moon was full.")
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[tide, moon])
     draw(mind, *stored.ids)
@@ -166,7 +166,9 @@ def test_ids_of_others_mark_nothing(mind: Agent, foreign_mind: Agent) -> None:
     assert not stale_of(foreign_mind)
 
 
-def test_what_changes_while_it_is_computed_stays_stale(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_neighborhood_changed_during_its_refresh_stays_stale(
+    mind: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = plant(mind, directions(6, spread=0.1))
     write = neighborhoods._write
 

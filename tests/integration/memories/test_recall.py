@@ -40,7 +40,7 @@ def find(agent: Agent, text: str, *, counts: bool = False, **options: Any) -> li
 # --- What is found -----------------------------------------------------------------------------------
 
 
-def test_what_fits_best_comes_first_with_the_terms_of_its_score(mind: Agent) -> None:
+def test_the_best_match_comes_first_with_its_score_components(mind: Agent) -> None:
     keep(mind, *turns(*TALK), *turns("The library closes early today.", session="other", role="Grace"))
     found = find(mind, "What colour is Ada's boat?")
     assert found[0].content == "What colour?"
@@ -53,7 +53,7 @@ def test_what_fits_best_comes_first_with_the_terms_of_its_score(mind: Agent) -> 
     assert [memory.score for memory in found] == sorted((memory.score for memory in found), reverse=True)
 
 
-def test_what_is_recalled_is_told_whole(mind: Agent) -> None:
+def test_a_recalled_memory_has_all_its_fields(mind: Agent) -> None:
     keep(mind, *turns(*TALK))
     best = find(mind, "coats of paint for the hull", limit=1)[0]
     stored = next(memory for memory in memories_of(mind) if "coats" in memory.content)
@@ -183,7 +183,7 @@ def test_a_memory_is_recalled_until_its_time_is_over(mind: Agent) -> None:
     assert find(mind, "ferry", now=NOON + timedelta(minutes=61)) == []
 
 
-def test_another_agents_and_another_tenants_memories_are_never_recalled(
+def test_only_the_agents_own_memories_are_recalled(
     mind: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent, place in ((mind, "here"), (other_mind, "there"), (foreign_mind, "elsewhere")):
@@ -265,7 +265,7 @@ def test_the_agents_own_recall_counts_what_it_found(mind: Agent) -> None:
         assert all(moment and datetime.now(UTC) - moment < timedelta(minutes=1) for moment in last)
 
 
-def test_what_was_recalled_lately_has_not_faded(mind: Agent) -> None:
+def test_a_recalled_memory_regains_its_recency(mind: Agent) -> None:
     keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     before = {memory.content: memory.terms.recency for memory in find(mind, "lamp")}
     note = next(row.id for row in memories_of(mind) if row.content == "Lamp 1.")

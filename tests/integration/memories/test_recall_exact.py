@@ -255,7 +255,7 @@ def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> 
     assert sorted(memory.content for memory in found) == sorted(memory.content for memory in told)
 
 
-def test_what_the_sample_does_not_foresee_is_found_all_the_same(mind: Agent, statements: list[str]) -> None:
+def test_an_unrepresentative_sample_loses_no_memory(mind: Agent, statements: list[str]) -> None:
     # The first memories, which the sample consists of, fit far better than all the others.
     chance = random.Random(5)
     vector = random_vectors(chance, 1)

@@ -43,7 +43,7 @@ def lend(
         Upkeep.objects.filter(memory_id=lender.id).update(neighbors=neighbors, stale=stale)
 
 
-def test_what_is_present_in_mind_comes_first_and_fades(mind: Agent) -> None:
+def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
     keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     now = datetime.now(UTC)
@@ -62,7 +62,7 @@ def test_what_is_present_in_mind_comes_first_and_fades(mind: Agent) -> None:
     assert by_words(mind, "lamp", now=now + timedelta(days=1))[0].terms.activation == 0
 
 
-def test_what_felt_as_the_agent_feels_comes_first(mind: Agent) -> None:
+def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
     keep(
         mind,
         *(
@@ -81,7 +81,7 @@ def test_a_mood_that_is_none_is_refused(mind: Agent, mood: float) -> None:
         look(mind, "lamp", mood=mood)
 
 
-def test_what_was_remembered_again_and_again_comes_first(mind: Agent) -> None:
+def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
     keep(mind, *(a_memory(f"Lamp {number}.", session=str(number)) for number in range(2)))
     _, other = memories_of(mind)
     with tenant_transaction(mind.tenant_id):

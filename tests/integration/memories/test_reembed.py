@@ -127,7 +127,7 @@ def test_an_agent_that_remembers_nothing_yet_is_moved_at_once(mind: Agent) -> No
     assert mind_of(mind) == SHORT
 
 
-def test_what_was_computed_from_the_old_vectors_is_computed_again(mind: Agent) -> None:
+def test_derived_values_of_the_old_vectors_are_recomputed(mind: Agent) -> None:
     keep(mind, *turns(*SAID[:3]))
     with tenant_transaction(mind.tenant_id):
         common: dict[str, Any] = {"tenant_id": mind.tenant_id, "agent": mind}

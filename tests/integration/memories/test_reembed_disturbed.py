@@ -112,9 +112,7 @@ def test_a_run_to_another_model_does_not_mix_with_one_under_way(mind: Agent, ser
     assert {len(vector) for vector in vectors_of(mind).values()} == {64}
 
 
-def test_what_is_stored_meanwhile_is_moved_with_the_rest(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_memory_stored_during_the_move_is_moved_too(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(mind, *turns(*SAID))
 
     def stored_meanwhile(**asked: Any) -> Any:

@@ -92,7 +92,7 @@ def test_nearly_the_same_is_reinforced_and_its_wording_kept(mind: Agent) -> None
         (0.99, "the river froze, in January", {"session": "talk"}),
     ],
 )
-def test_what_is_less_near_or_says_something_else_is_another_memory(
+def test_a_distant_or_different_text_is_another_memory(
     mind: Agent, cosine: float, text: str, parts: dict[str, Any]
 ) -> None:
     put(mind, towards(1.0), a_memory("The river froze in January."))
@@ -134,7 +134,7 @@ def test_turns_of_a_conversation_are_never_merged_by_what_they_mean(mind: Agent)
     assert reinforced(mind) == {}
 
 
-def test_what_was_archived_or_is_over_is_no_near_duplicate(mind: Agent) -> None:
+def test_archived_and_expired_memories_are_no_near_duplicates(mind: Agent) -> None:
     old = put(mind, towards(1.0), a_memory("The ferry leaves at dawn.")).ids
     put(mind, towards(0.9), a_memory("The bell rings.", expires_at=NOON))
     with tenant_transaction(mind.tenant_id):
@@ -304,7 +304,7 @@ def test_events_whose_details_disagree_are_two(mind: Agent, parts: dict[str, Any
     assert keep(mind, a_memory("I went to the harbour.", **parts)).stored == 1
 
 
-def test_what_one_telling_leaves_open_the_other_fills(mind: Agent) -> None:
+def test_a_duplicate_fills_missing_details(mind: Agent) -> None:
     keep(mind, a_memory("I went to the harbour.", detail={"action": "asked"}))
     again = keep(
         mind, a_memory("I went to the harbour.", detail={"result": "laughter"}, emotional_valence=-0.4)
@@ -374,7 +374,7 @@ def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> N
         ("We decided.", {"occurred_at": NOON - timedelta(days=900)}, 0.7, Retention.DECISION, 90),
     ],
 )
-def test_what_nobody_has_weighed_is_appraised_as_it_is_stored(
+def test_a_memory_without_importance_is_appraised_when_stored(
     mind: Agent, text: str, parts: dict[str, Any], importance: float, retention: Retention, days: int | None
 ) -> None:
     keep(mind, a_memory(text, **parts))

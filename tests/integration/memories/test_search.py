@@ -83,7 +83,7 @@ def test_a_mind_that_is_empty_has_nothing_similar(mind: Agent) -> None:
         ("a boat", {"types": ["dream"]}, "types must be of episodic"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(mind: Agent, text: str, options: dict[str, Any], said: str) -> None:
+def test_an_invalid_search_is_refused(mind: Agent, text: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(Invalid, match=said):
         find(mind, text, **options)
 
@@ -112,7 +112,7 @@ def test_an_agent_moved_meanwhile_is_asked_again(mind: Agent, monkeypatch: pytes
         find(mind, "a boat")
 
 
-def test_it_reads_the_index_of_the_mind_alone_in_one_statement(
+def test_a_search_is_one_index_only_scan_of_the_mind(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, vacuum: Callable[[], None]
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):

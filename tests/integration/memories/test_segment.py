@@ -111,7 +111,7 @@ def test_only_what_happened_belongs_to_an_episode(mind: Agent) -> None:
     assert members(mind) == {None: [(0, 0)]}
 
 
-def test_what_is_read_once_more_changes_no_episode(mind: Agent) -> None:
+def test_a_repeated_memory_changes_no_episode(mind: Agent) -> None:
     keep(mind, said(0, 10))
     keep(mind, said(0, 10))
     assert [episode.size for episode in episodes(mind)] == [2]

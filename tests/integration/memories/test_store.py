@@ -98,7 +98,7 @@ def test_two_agents_may_remember_the_same(mind: Agent, other_mind: Agent, foreig
         assert len(memories_of(agent)) == 1
 
 
-def test_nothing_to_remember_is_no_work(mind: Agent, statements: list[str]) -> None:
+def test_an_empty_batch_runs_no_statement(mind: Agent, statements: list[str]) -> None:
     assert keep(mind).ids == ()
     assert statements == []
 

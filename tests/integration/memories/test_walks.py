@@ -277,7 +277,7 @@ def test_a_slow_traversal_ends_and_the_transaction_goes_on(
 
 
 @pytest.mark.parametrize("hops", [0, 7, 1_000_000])
-def test_how_far_a_walk_goes_is_bounded(mind: Agent, hops: int) -> None:
+def test_the_hops_of_a_traversal_are_bounded(mind: Agent, hops: int) -> None:
     one, two = memories_in(mind)
     with tenant_transaction(mind.tenant_id):
         for ask in (find_causes, find_connected, find_supporting_evidence):
@@ -287,7 +287,7 @@ def test_how_far_a_walk_goes_is_bounded(mind: Agent, hops: int) -> None:
             find_path(agent_id=mind.id, start=one, end=two, hops=hops)
 
 
-def test_what_is_gone_is_not_found_and_a_path_to_itself_is_empty(mind: Agent) -> None:
+def test_a_deleted_memory_is_hidden_and_a_path_to_itself_is_empty(mind: Agent) -> None:
     one, two, three = memories_in(mind, 3)
     tie(mind, one, two)
     tie(mind, two, three)

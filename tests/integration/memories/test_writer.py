@@ -61,9 +61,7 @@ def fact(content: str, **parts: Any) -> NewMemory:
     return a_memory(content, type=MemoryType.SEMANTIC, **parts)
 
 
-def test_what_one_agent_remembers_is_no_duplicate_of_anothers(
-    tenant: Tenant, mind: Agent, other_mind: Agent
-) -> None:
+def test_a_fact_of_another_agent_is_no_duplicate(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("the ferry leaves, at dawn")
     write(tenant, [of(mind, ferry, vectors=axis(1.0))])
     ((own, other),) = write(
@@ -111,7 +109,7 @@ def test_one_agent_may_come_twice_in_a_step(tenant: Tenant, mind: Agent, other_m
     assert nothing == Remembered(ids=(), duplicates=frozenset())
 
 
-def test_what_an_earlier_step_brought_back_is_met_by_its_meaning(tenant: Tenant, mind: Agent) -> None:
+def test_a_restored_memory_is_matched_by_meaning_in_a_later_step(tenant: Tenant, mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("ferry leaves, at dawn")
     (((old,),),) = [
         [result.ids for result in step] for step in write(tenant, [of(mind, ferry, vectors=axis(1.0))])
@@ -152,7 +150,7 @@ def test_agents_of_different_models_are_written_together(
     assert (other.embedding, other.embedding_model) == (None, "")
 
 
-def test_nothing_is_written_early_or_twice(tenant: Tenant, mind: Agent) -> None:
+def test_a_writer_writes_each_memory_once_and_on_request(tenant: Tenant, mind: Agent) -> None:
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
         writer.place([of(mind, fact("The bell rings."))])

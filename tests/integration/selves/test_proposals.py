@@ -62,14 +62,14 @@ def test_accepted_twice_it_changes_the_self_once(agent: Agent) -> None:
 
 @pytest.mark.parametrize("first", [accept, reject])
 @pytest.mark.parametrize("then", [reject, defer])
-def test_what_is_decided_is_neither_rejected_nor_put_off(agent: Agent, first: Any, then: Any) -> None:
+def test_a_decided_proposal_is_neither_rejected_nor_deferred(agent: Agent, first: Any, then: Any) -> None:
     proposal = one(agent)
     first(proposal_id=proposal.id, decided_by=BEAT)
     with pytest.raises(TransitionIllegal):
         then(proposal_id=proposal.id, decided_by=BEAT)
 
 
-def test_what_was_rejected_is_not_accepted(agent: Agent) -> None:
+def test_a_rejected_proposal_is_not_accepted(agent: Agent) -> None:
     proposal = one(agent)
     reject(proposal_id=proposal.id, decided_by=BEAT)
     with pytest.raises(TransitionIllegal):
@@ -85,7 +85,7 @@ def test_put_off_five_times_it_expires(agent: Agent) -> None:
     assert "put off 5 times" in last.reason
 
 
-def test_what_says_the_same_is_proposed_once(agent: Agent) -> None:
+def test_a_repeated_proposal_is_stored_once(agent: Agent) -> None:
     proposal = one(agent)
     again = propose(agent_id=agent.id, proposals=[new("I am patient!"), new("Storms please me.")])
     assert again.known == (proposal,)
@@ -103,7 +103,7 @@ def test_a_full_queue_lets_its_weakest_go_and_lists_it(agent: Agent) -> None:
     assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
 
 
-def test_an_agent_changes_itself_three_times_a_day_and_a_person_whenever(agent: Agent) -> None:
+def test_an_agent_changes_itself_three_times_a_day(agent: Agent) -> None:
     now = datetime.now(UTC)
     # The changes are made now, so the decision is made later: their times are the database's.
     for hours in range(3):
@@ -156,7 +156,7 @@ def test_a_heartbeat_revises_a_belief_by_a_step(
     assert SelfChange.objects.get(target_id=belief.id).decided_by == BEAT
 
 
-def test_a_belief_moves_one_step_in_four_hours_and_a_person_moves_it_on(agent: Agent) -> None:
+def test_an_agent_revises_a_belief_once_in_four_hours(agent: Agent) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     now = datetime.now(UTC)
 
@@ -197,7 +197,7 @@ def test_a_revision_that_changes_nothing_is_not_held_to_the_pace(agent: Agent, g
     assert SelfChange.objects.filter(target_id=belief.id).count() == 1
 
 
-def test_what_the_agent_is_already_is_accepted_whatever_its_pace(agent: Agent) -> None:
+def test_a_known_change_is_accepted_beyond_the_daily_limit(agent: Agent) -> None:
     def wanted(number: int) -> list[Proposal]:
         belief = one(agent, f"Tides repeat, {words(number)}.", kind=ProposalKind.BELIEF, change={})
         return [one(agent, words(number)), belief]
@@ -214,7 +214,7 @@ def test_what_the_agent_is_already_is_accepted_whatever_its_pace(agent: Agent) -
         assert accept(proposal_id=again.id, decided_by=BEAT).reason == "that was so already"
 
 
-def test_a_proposal_that_leaves_a_belief_as_it_is_is_not_held_to_the_pace(agent: Agent) -> None:
+def test_a_proposal_without_a_change_is_accepted_at_any_pace(agent: Agent) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     revise_belief(
         agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
@@ -224,7 +224,7 @@ def test_a_proposal_that_leaves_a_belief_as_it_is_is_not_held_to_the_pace(agent:
     assert accept(proposal_id=proposal.id, decided_by=BEAT).status == ProposalStatus.ACCEPTED
 
 
-def test_beliefs_aspects_and_preferences_change_three_times_a_day_together(agent: Agent) -> None:
+def test_beliefs_aspects_and_preferences_share_one_daily_limit(agent: Agent) -> None:
     for proposal in (
         one(agent),
         one(agent, "Tides repeat.", kind=ProposalKind.BELIEF, change={}),

@@ -48,7 +48,7 @@ def acts(agent: Agent) -> list[str]:
         return list(AuditEvent.objects.order_by("id").values_list("message", flat=True))
 
 
-def test_a_belief_is_held_revised_dropped_and_held_again_each_on_record(agent: Agent) -> None:
+def test_every_change_of_a_belief_is_audited(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
         revise_belief(
@@ -86,7 +86,7 @@ def test_an_aspect_likewise(agent: Agent) -> None:
     assert len(acts(agent)) == 4
 
 
-def test_what_is_believed_already_is_not_believed_twice(agent: Agent) -> None:
+def test_an_equal_belief_is_refused(agent: Agent) -> None:
     same = NewBelief(statement=" Ice  holds after a week. ", category=BeliefCategory.TIME)
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
@@ -216,7 +216,7 @@ def test_trust_that_somebody_gave_stays_as_it_was_given(agent: Agent) -> None:
         assert Memory.objects.get(id=fact.id).trust == 0.9
 
 
-def test_a_belief_that_changes_and_a_source_that_comes_at_once_both_count(agent: Agent) -> None:
+def test_concurrent_changes_of_belief_and_source_both_count(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = add_belief(agent_id=agent.id, belief=ICE, actor=ACTOR)
     first, second = (Source(kind="document", reference=reference, trust=0.5) for reference in ("log", "map"))

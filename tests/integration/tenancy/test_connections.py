@@ -110,7 +110,7 @@ def test_a_tenant_opened_inside_a_plain_transaction_ends_before_it(ours: Home) -
         assert visible() == set()
 
 
-def test_a_user_opened_inside_a_tenant_sees_only_their_own_until_it_ends(ours: Home) -> None:
+def test_a_user_scope_inside_a_tenant_sees_only_the_users_own_rows(ours: Home) -> None:
     with tenant_transaction(ours.id):
         with user_transaction(7):
             assert settings() == ("", "7")

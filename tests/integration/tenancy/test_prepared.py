@@ -68,7 +68,7 @@ def test_values_come_back_as_by_a_cursor(connection: psycopg.Connection[Any], va
     assert run.fetchall() == raw.fetchall()
 
 
-def test_it_tells_columns_and_counts(connection: psycopg.Connection[Any]) -> None:
+def test_a_statement_reports_columns_and_row_counts(connection: psycopg.Connection[Any]) -> None:
     run = statements(connection)
     run.execute("SELECT 1 AS one, g AS two FROM generate_series(1, 3) g WHERE g <> $1", [2])
     assert [column.name for column in run.description] == ["one", "two"]
@@ -87,7 +87,7 @@ def test_no_more_stay_prepared_than_wanted(connection: psycopg.Connection[Any]) 
     assert connection.execute(_PREPARED).fetchone() == (2,)
 
 
-def test_what_is_prepared_outlives_a_rollback(connection: psycopg.Connection[Any]) -> None:
+def test_a_prepared_statement_survives_a_rollback(connection: psycopg.Connection[Any]) -> None:
     run = statements(connection)
     for _ in range(2):
         run.execute("SELECT $1 + 1", [1])
@@ -123,7 +123,7 @@ def owner(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[An
         opened.execute("DROP TABLE tried_out")
 
 
-def test_a_statement_whose_table_was_altered_fails_once_and_is_prepared_anew(
+def test_a_statement_on_an_altered_table_fails_once(
     connection: psycopg.Connection[Any], owner: psycopg.Connection[Any]
 ) -> None:
     run = statements(connection)
@@ -139,7 +139,7 @@ def test_a_statement_whose_table_was_altered_fails_once_and_is_prepared_anew(
         assert run.fetchall() == [("7",)]
 
 
-def test_what_failed_leaves_nothing_prepared_behind(connection: psycopg.Connection[Any]) -> None:
+def test_failed_statements_leave_nothing_prepared(connection: psycopg.Connection[Any]) -> None:
     run = statements(connection)
     sql = "SELECT 1 / $1"
     for _ in range(3):

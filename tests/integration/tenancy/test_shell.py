@@ -33,13 +33,13 @@ def test_a_shell_without_a_tenant_sees_nothing(ours: Home) -> None:
         shell(COUNT)
 
 
-def test_what_a_shell_did_is_kept_when_it_ends_well(ours: Home) -> None:
+def test_a_shell_that_succeeds_commits(ours: Home) -> None:
     shell(CHANGE, tenant="acme")
     with tenant_transaction(ours.id):
         assert Memory.objects.get().content == "changed"
 
 
-def test_what_a_shell_did_is_undone_when_it_fails(ours: Home) -> None:
+def test_a_shell_that_fails_rolls_back(ours: Home) -> None:
     with pytest.raises(ZeroDivisionError):
         shell(f"{CHANGE}; 1 / 0", tenant="acme")
     with tenant_transaction(ours.id):

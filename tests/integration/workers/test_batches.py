@@ -52,7 +52,7 @@ def _waiting(broker: redis.Redis) -> list[tuple[str, list[int]]]:
     return found
 
 
-def test_what_is_enqueued_together_goes_together_and_tenants_take_turns(
+def test_agents_of_one_tenant_share_a_message_and_tenants_alternate(
     database: None, celery: Celery, broker: redis.Redis
 ) -> None:
     celery.set_current()
@@ -67,7 +67,7 @@ def test_what_is_enqueued_together_goes_together_and_tenants_take_turns(
     ]
 
 
-def test_what_was_lost_goes_alone(celery: Celery, broker: redis.Redis) -> None:
+def test_a_lost_agent_gets_a_message_of_its_own(celery: Celery, broker: redis.Redis) -> None:
     celery.set_current()
     publish_batched([_hint(HERE, 1), replace(_hint(HERE, 2), alone=True), _hint(HERE, 3)])
     assert sorted(_waiting(broker)) == [(str(HERE), [1, 3]), (str(HERE), [2])]
@@ -89,7 +89,7 @@ def test_each_agent_of_a_message_walks_its_own_heartbeat(
     assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.WAITING]
 
 
-def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
+def test_calls_of_a_message_run_at_once_with_threads(
     fleet: Fleet,
     tenant: Tenant,
     new_agent: Callable[..., Agent],
@@ -122,7 +122,7 @@ def test_the_calls_of_a_message_are_asked_at_once_where_threads_are_at_hand(
     assert [beat.status for agent in agents for beat in beats_of(agent)] == [HeartbeatStatus.DONE] * 3
 
 
-def test_the_calls_of_a_message_are_asked_in_turn_where_there_are_no_threads(
+def test_calls_of_a_message_run_in_turn_without_threads(
     fleet: Fleet, agent: Agent, celery: Celery, scripted: Any
 ) -> None:
     scripted(REST)

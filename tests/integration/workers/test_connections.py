@@ -154,7 +154,7 @@ def _end_backend(postgres: EmbeddedPostgres, pid: int) -> None:
         assert database.execute("SELECT pg_terminate_backend(%s, 5000)", [pid]).fetchone() == (True,)
 
 
-def test_a_connection_that_the_database_ended_is_replaced_before_the_next_task(
+def test_a_closed_connection_is_replaced_before_the_next_task(
     tenant: Tenant, postgres: EmbeddedPostgres
 ) -> None:
     first = _backend(tenant)
@@ -163,7 +163,7 @@ def test_a_connection_that_the_database_ended_is_replaced_before_the_next_task(
     assert _backend(tenant) != first
 
 
-def test_a_connection_that_ended_during_a_task_fails_that_task_and_not_the_next(
+def test_a_connection_closed_during_a_task_fails_that_task_only(
     tenant: Tenant, postgres: EmbeddedPostgres
 ) -> None:
     first = _backend(tenant)
@@ -174,7 +174,7 @@ def test_a_connection_that_ended_during_a_task_fails_that_task_and_not_the_next(
     assert _backend(tenant) != first
 
 
-def test_a_new_child_forgets_its_parents_connections_without_closing_them(tenant: Tenant) -> None:
+def test_a_new_child_forgets_inherited_connections_without_closing(tenant: Tenant) -> None:
     first = _backend(tenant)
     parents = {
         connection.alias: connection.connection for connection in connections.all(initialized_only=True)

@@ -57,7 +57,7 @@ def test_a_message_waits_in_the_queue_of_its_task(task: Task, broker: redis.Redi
     assert waiting == {queue: int(queue is QUEUE_OF[task]) for queue in Queue}
 
 
-def test_a_message_that_cannot_be_sent_does_not_keep_the_next_one_back(
+def test_an_unsent_message_does_not_block_the_next_one(
     database: None, celery: Celery, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     sent: list[str] = []

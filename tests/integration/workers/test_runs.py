@@ -24,7 +24,7 @@ def test_a_job_that_has_nothing_to_do_says_that_it_ran(task: Task, celery: Celer
     assert run.period_s == entries()[task.value]["schedule"].total_seconds()
 
 
-def test_what_a_job_did_is_noted_and_a_fault_by_its_kind(
+def test_a_job_run_is_recorded_and_a_fault_by_its_kind(
     celery: Celery, database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "fade_memories", lambda: Round(steps=4, done=3, failed=1))

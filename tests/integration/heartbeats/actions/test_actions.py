@@ -62,7 +62,7 @@ def the_web(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
 
 
-def test_every_action_is_offered_with_its_price_and_wrong_parameters_are_refused_for_nothing(
+def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
     beat: Beat, agent: Agent, the_web: None
 ) -> None:
     prompt = beat(reply(*(act(name, **params) for name, params, _ in WRONG[:10]))).requests[0].system
@@ -83,9 +83,7 @@ def test_every_action_is_offered_with_its_price_and_wrong_parameters_are_refused
     assert (first.energy_end, second.energy_end) == (20, 20)
 
 
-def test_what_the_template_does_not_allow_is_not_offered_and_refused_for_nothing(
-    beat: Beat, agent: Agent
-) -> None:
+def test_a_disallowed_action_is_neither_offered_nor_charged(beat: Beat, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(allowed_actions=["rest"])
     names = [name for name in ACTIONS if name != "rest"]

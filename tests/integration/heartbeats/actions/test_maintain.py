@@ -157,7 +157,7 @@ class TestMaintain:
 
     @pytest.mark.parametrize("target", ["memory", "belief", "cluster"])
     @pytest.mark.parametrize("verdict", [None, "keep", "doubt"])
-    def test_what_is_another_agents_is_not_there(
+    def test_another_agents_row_is_not_found(
         self,
         beat: Beat,
         agent: Agent,

@@ -41,7 +41,7 @@ def reef(agent: Agent) -> None:
         ({"since": "2027-01-01"}, set()),
     ],
 )
-def test_what_is_recalled_is_of_the_types_and_the_time_that_were_asked_for(
+def test_a_recall_is_filtered_by_type_and_time(
     beat: Beat, agent: Agent, filters: dict[str, Any], found: set[str]
 ) -> None:
     beat(reply(act("recall", query=QUERY, **filters)))
@@ -64,7 +64,7 @@ def test_what_is_recalled_is_of_the_types_and_the_time_that_were_asked_for(
         ),
     ],
 )
-def test_what_nothing_can_be_is_refused_and_costs_nothing(
+def test_an_impossible_filter_is_refused_without_cost(
     beat: Beat, agent: Agent, filters: dict[str, Any], reason: str
 ) -> None:
     prompt = beat(reply(act("recall", query=QUERY, **filters))).requests[0].system

@@ -24,7 +24,7 @@ from tests.integration.heartbeats.goals.conftest import action, last_done
 LISTED = re.compile(r"\[[0-9a-f-]{36}\] (.+) \((\w+), \w+, from \w+, priority ([\d.]+)")
 
 
-def test_curiosity_brings_a_goal_once_and_the_prompt_of_the_same_beat_shows_it(
+def test_curiosity_creates_one_goal_shown_in_the_same_prompt(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -46,7 +46,7 @@ def test_curiosity_brings_a_goal_once_and_the_prompt_of_the_same_beat_shows_it(
     )
 
 
-def test_role_opportunity_standing_and_exhaustion_bring_goals_but_three_at_most_in_a_beat(
+def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -73,7 +73,7 @@ def test_role_opportunity_standing_and_exhaustion_bring_goals_but_three_at_most_
     assert reasons == ["one heartbeat takes up at most 3 new goals"]
 
 
-def test_a_goal_that_comes_by_itself_has_its_priority_and_place_in_the_same_beat(
+def test_a_goal_by_rule_has_its_priority_and_place_at_once(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _exhaust(agent)
@@ -90,7 +90,7 @@ def test_a_goal_that_comes_by_itself_has_its_priority_and_place_in_the_same_beat
     assert [goal for goal in LISTED.findall(beat(REST)) if goal[1] == "active"] == listed
 
 
-def test_what_the_agent_is_like_and_has_experienced_weighs_in_a_goal_that_comes_by_itself(
+def test_traits_and_experience_weigh_in_a_goal_by_rule(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     traits = {"risk_tolerance": 0.5, "collaboration": 0.5, "depth_vs_breadth": 0.5, "quality_vs_speed": 1.0}
@@ -106,7 +106,7 @@ def test_what_the_agent_is_like_and_has_experienced_weighs_in_a_goal_that_comes_
     assert {title: found for title, _, found in LISTED.findall(beat(REST))}["Live within your means"] == first
 
 
-def test_what_a_rule_closes_teaches_nothing_of_what_goals_are_worth(
+def test_a_goal_closed_by_rule_leaves_no_satisfaction(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -135,7 +135,7 @@ def _exhaust(agent: Agent) -> None:
             HeartbeatFactory.create(agent=agent, status="done", energy_end=0)
 
 
-def test_a_brainstorm_takes_up_what_there_is_room_for_and_says_what_not(
+def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -160,7 +160,7 @@ def test_a_brainstorm_takes_up_what_there_is_room_for_and_says_what_not(
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["created", "created"]
 
 
-def test_a_new_goal_comes_with_its_deadline_and_worth_and_both_weigh_in_the_next_prompt(
+def test_a_new_goals_deadline_and_reward_weigh_in_the_next_prompt(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     new = {"title": "Name the islands", "deadline": "2031-01-31T18:00:00Z", "expected_reward": 0.9}

@@ -56,7 +56,7 @@ def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
         assert Plan.objects.get(goal=goals[1]).status == PlanStatus.COMPLETED
 
 
-def test_what_another_action_did_for_the_goal_is_effort_spent_on_it_and_no_step_done(
+def test_another_action_for_the_goal_is_effort_but_completes_no_step(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _may(agent, "synthesize")
@@ -69,7 +69,7 @@ def test_what_another_action_did_for_the_goal_is_effort_spent_on_it_and_no_step_
         assert Goal.objects.get(id=goals[1].id).effort == 2
 
 
-def test_the_step_is_done_though_another_action_of_the_beat_names_it_too(
+def test_a_step_completes_though_another_action_names_it_too(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _may(agent, "synthesize")
@@ -78,7 +78,7 @@ def test_the_step_is_done_though_another_action_of_the_beat_names_it_too(
     assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
-def test_a_step_that_another_action_named_is_taken_in_hand_anew_by_a_later_turn(
+def test_a_step_named_by_another_action_completes_in_a_later_turn(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _may(agent, "synthesize", "observe")
@@ -89,7 +89,7 @@ def test_a_step_that_another_action_named_is_taken_in_hand_anew_by_a_later_turn(
     assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
-def test_an_action_that_does_not_exist_gives_up_no_step_that_names_another(
+def test_an_unknown_action_leaves_the_step_pending(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     step = _planned(beat, goals[1], "recall", "what the pilots said")
@@ -100,7 +100,7 @@ def test_an_action_that_does_not_exist_gives_up_no_step_that_names_another(
 @pytest.mark.parametrize(
     ("name", "status"), [("reflect", "completed"), ("rest", "pending"), ("observe", "pending")]
 )
-def test_where_a_steps_action_is_not_offered_another_stands_in_but_none_that_does_nothing(
+def test_a_substitute_action_completes_a_step_unless_it_does_nothing(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal], name: str, status: str
 ) -> None:
     _may(agent, "observe")
@@ -112,7 +112,7 @@ def test_where_a_steps_action_is_not_offered_another_stands_in_but_none_that_doe
     assert _standing(step)[0] == status
 
 
-def test_the_rule_policy_does_the_nearest_thing_it_can_and_the_step_is_done(
+def test_the_reflex_policy_completes_a_step_by_the_nearest_action(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", str(REFLEX_HANDLE))

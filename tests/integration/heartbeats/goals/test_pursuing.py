@@ -28,7 +28,7 @@ from tests.integration.heartbeats.conftest import REST, beats_of
 from tests.integration.heartbeats.goals.conftest import action, last_done, plan_for
 
 
-def test_over_five_beats_a_goal_is_planned_pursued_and_reached_and_its_parent_with_it(
+def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     coast, reef = goals
@@ -147,7 +147,7 @@ def test_dependencies_that_a_plan_has_no_room_for_are_listed(
         assert Plan.objects.get(goal_id=reef.id).dependencies == [f"boat {n}" for n in range(10)]
 
 
-def test_a_step_that_fails_for_good_ends_its_plan_and_is_told_at_the_next_beat_and_only_there(
+def test_a_step_that_fails_for_good_ends_its_plan_and_is_shown_once(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
@@ -208,7 +208,7 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
     assert (intent.status, intent.ticks_used) == (IntentStatus.COMPLETED, 1)
 
 
-def test_what_blocks_a_goal_is_flagged_until_the_blocking_goal_closes(
+def test_a_blocked_goal_is_flagged_until_its_blocker_closes(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
@@ -224,7 +224,7 @@ def test_what_blocks_a_goal_is_flagged_until_the_blocking_goal_closes(
     assert LinkKind.BLOCKER in kinds
 
 
-def test_a_goal_that_goes_against_a_belief_is_suggested_to_be_given_up(
+def test_a_goal_contradicted_by_a_belief_is_flagged(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -241,7 +241,7 @@ def test_a_goal_that_goes_against_a_belief_is_suggested_to_be_given_up(
     assert "it goes against what you hold: The reef is gone." in beat(REST)
 
 
-def test_what_a_person_closes_the_agent_hears_of_once(
+def test_a_goal_closed_by_a_person_is_reported_once(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
@@ -262,14 +262,14 @@ def test_a_beat_that_touches_no_goal_runs_no_statement_for_goals(
         assert Goal.objects.get(id=goals[1].id).effort == 0
 
 
-def test_an_intent_that_was_tried_and_then_put_off_in_one_beat_keeps_what_its_try_took(
+def test_an_intent_tried_and_then_blocked_keeps_its_attempt(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intent = _turns(beat, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
-def test_an_intent_that_was_put_off_and_then_tried_in_one_beat_takes_the_heartbeat_once(
+def test_an_intent_blocked_and_then_tried_uses_one_tick(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     intent = _turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
@@ -278,7 +278,7 @@ def test_an_intent_that_was_put_off_and_then_tried_in_one_beat_takes_the_heartbe
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
-def test_a_heartbeat_counts_once_for_a_step_that_a_turn_between_two_tries_names_in_vain(
+def test_a_step_named_in_vain_between_two_tries_uses_one_tick(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = ActionOutcome.FAILURE

@@ -30,7 +30,7 @@ def serving(goal: object, name: str, /, **params: Any) -> dict[str, Any]:
     return {**action(name, **params), "goal_id": str(goal)}
 
 
-def test_an_action_for_a_goal_is_effort_spent_on_it_touches_it_and_ties_the_beat_to_it(
+def test_an_action_for_a_goal_is_effort_and_relates_the_heartbeat(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
@@ -59,7 +59,7 @@ def test_an_action_for_a_goal_is_effort_spent_on_it_touches_it_and_ties_the_beat
     assert "My goal “Sound the reef” went on: by remember, reflect." in prompt
 
 
-def test_several_turns_for_one_goal_are_one_heartbeat_spent_on_it_and_told_once(
+def test_several_turns_for_one_goal_count_as_one_heartbeat(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
@@ -72,7 +72,7 @@ def test_several_turns_for_one_goal_are_one_heartbeat_spent_on_it_and_told_once(
         assert Goal.objects.get(id=reef.id).effort == 1
 
 
-def test_what_is_said_of_a_goal_stands_in_place_of_what_was_done_for_it(
+def test_a_goal_update_replaces_the_progress_by_actions(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
@@ -84,7 +84,7 @@ def test_what_is_said_of_a_goal_stands_in_place_of_what_was_done_for_it(
     assert kinds == [("Sound the reef", "completed"), ("Chart the coast", "completed")]
 
 
-def test_resting_moving_and_failing_serve_no_goal_and_none_is_loaded_for_them(
+def test_resting_moving_and_failing_add_no_effort_to_a_goal(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     coast, reef = goals
@@ -114,7 +114,7 @@ def test_resting_moving_and_failing_serve_no_goal_and_none_is_loaded_for_them(
     assert found == {coast.title: ("active", 0), reef.title: ("queued", 0)}
 
 
-def test_an_action_for_a_goal_that_is_not_open_is_done_and_the_goal_listed_as_not_found(
+def test_an_action_for_a_closed_goal_runs_and_the_goal_is_dropped(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
@@ -131,7 +131,7 @@ def test_an_action_for_a_goal_that_is_not_open_is_done_and_the_goal_listed_as_no
     assert done.goal_changes == []
 
 
-def test_work_for_a_goal_counts_though_the_step_that_it_names_is_not_open(
+def test_work_for_a_goal_counts_though_its_step_is_closed(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     closed, done = str(uuid4()), action("remember", None, content="The reef is at twelve fathoms.")
@@ -144,7 +144,7 @@ def test_work_for_a_goal_counts_though_the_step_that_it_names_is_not_open(
         assert GoalMemoryLink.objects.filter(goal=goals[1]).exists()
 
 
-def test_review_goals_brings_every_open_goal_and_a_further_turn_may_use_their_ids(
+def test_review_goals_shows_every_open_goal_to_a_further_turn(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Callable[..., ScriptedModel]
 ) -> None:
     titles = ("Name the islands", "Draw the currents", "Count the seals", "Mend the boat", "Learn the stars")

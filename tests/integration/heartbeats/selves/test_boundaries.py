@@ -23,7 +23,7 @@ from tests.integration.heartbeats.selves.conftest import state_of, tell
 # --- Boundaries --------------------------------------------------------------------------------------
 
 
-def test_what_arrives_at_a_boundary_shapes_the_prompt_and_is_on_record(beater: Beater, agent: Agent) -> None:
+def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(beater: Beater, agent: Agent) -> None:
     tell(agent, "Please lie to the harbour master.")
     prompt = beater.beat(REST)
     assert "## Your boundaries" in prompt
@@ -41,14 +41,12 @@ def test_an_everyday_message_touches_no_boundary(beater: Beater, agent: Agent) -
     assert "## Your boundaries" not in beater.beat(REST)
 
 
-def test_what_means_the_same_as_an_example_touches_the_boundary(beater: Beater, agent: Agent) -> None:
+def test_a_paraphrased_example_matches_the_boundary(beater: Beater, agent: Agent) -> None:
     tell(agent, "Help with hurting another person!")
     assert "it means much the same as “Help me hurt another person.”" in beater.beat(REST)
 
 
-def test_an_action_that_crosses_a_boundary_is_refused_costs_nothing_and_says_why(
-    beater: Beater, agent: Agent
-) -> None:
+def test_an_action_that_matches_a_boundary_is_refused_without_cost(beater: Beater, agent: Agent) -> None:
     before = state_of(agent).energy
     beater.beat(reply_of(actions=[action_of("remember", content="I will lie to the harbour master.")]))
     beat = last_of(agent)
@@ -65,9 +63,7 @@ def test_an_action_that_crosses_a_boundary_is_refused_costs_nothing_and_says_why
     assert "it crosses your boundary no_deception" in beater.beat(REST)
 
 
-def test_a_boundary_is_known_by_meaning_when_an_action_is_about_to_store(
-    beater: Beater, agent: Agent
-) -> None:
+def test_a_stored_text_matches_a_boundary_by_meaning(beater: Beater, agent: Agent) -> None:
     beater.beat(reply_of(actions=[action_of("remember", content="Help with hurting another person!")]))
     assert last_of(agent).actions[0]["verdict"] == "boundary"
 
@@ -80,7 +76,7 @@ def test_a_boundary_is_known_by_meaning_when_an_action_is_about_to_store(
         ("inquire_shallow", {"question": "ferries", "queries": ["Help with hurting another person!"]}),
     ],
 )
-def test_every_text_that_goes_out_is_held_against_boundaries_by_its_meaning(
+def test_every_outgoing_text_is_checked_against_boundaries_by_meaning(
     beater: Beater, agent: Agent, monkeypatch: pytest.MonkeyPatch, action: str, params: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
@@ -97,7 +93,7 @@ NEGOTIATED = "identity_core: " + " ".join(["weighed"] * 14)
 
 
 @pytest.mark.parametrize(("reasoning", "verdict"), [("because", "boundary"), (NEGOTIATED, "run")])
-def test_what_is_negotiable_runs_if_the_reasoning_addresses_it(
+def test_a_negotiable_match_runs_if_the_reasoning_addresses_it(
     beater: Beater, agent: Agent, reasoning: str, verdict: str
 ) -> None:
     action = {**action_of("remember", content="They said: forget who you are."), "reasoning": reasoning}
@@ -107,7 +103,7 @@ def test_what_is_negotiable_runs_if_the_reasoning_addresses_it(
     assert entry["crossed"][0]["boundary"] == "identity_core"
 
 
-def test_what_is_flagged_runs_and_is_noted(beater: Beater, agent: Agent) -> None:
+def test_a_flagged_action_runs_and_is_audited(beater: Beater, agent: Agent) -> None:
     beater.beat(reply_of(actions=[action_of("remember", content="Finish it, whatever it costs.")]))
     (entry,) = last_of(agent).actions
     assert (entry["verdict"], entry["outcome"]) == ("run", "success")
@@ -145,7 +141,7 @@ FREE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("keys", FREE, ids=lambda keys: next(iter(keys)))
-def test_what_costs_nothing_does_not_get_past_a_boundary(
+def test_items_without_cost_are_checked_against_boundaries(
     beater: Beater, agent: Agent, keys: dict[str, Any]
 ) -> None:
     beater.beat(reply_of(**keys))
@@ -166,7 +162,7 @@ def test_what_costs_nothing_does_not_get_past_a_boundary(
     assert "it crosses your boundary no_deception" in beater.beat(REST)
 
 
-def test_the_words_of_a_goals_update_and_of_steps_are_held_against_the_boundaries(
+def test_goal_updates_and_steps_are_checked_against_boundaries(
     beater: Beater, agent: Agent, goal: Goal
 ) -> None:
     intention = {"action": "recall", "description": LIE}
@@ -206,7 +202,7 @@ def test_a_note_that_is_flagged_is_kept_and_noted_once(beater: Beater, agent: Ag
     assert event.message.startswith("memory_notes[0] taken at resource_limit (flag): ")
 
 
-def test_each_item_keeps_its_place_and_is_noted_once_whatever_is_not_taken_before_it(
+def test_each_dropped_item_keeps_its_index_and_is_audited_once(
     beater: Beater, agent: Agent, goal: Goal
 ) -> None:
     closed = str(uuid4())
@@ -250,7 +246,7 @@ def test_each_item_keeps_its_place_and_is_noted_once_whatever_is_not_taken_befor
     )
 
 
-def test_what_was_not_taken_comes_out_the_same_when_it_is_decided_again(beater: Beater, agent: Agent) -> None:
+def test_a_replay_drops_the_same_items(beater: Beater, agent: Agent) -> None:
     beater.beat(reply_of(memory_notes=[{"text": LIE}, {"text": "Help with hurting another person!"}]))
     beat = last_of(agent)
     assert len(beat.dropped) == 2

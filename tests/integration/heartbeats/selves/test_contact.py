@@ -44,9 +44,7 @@ def miss_company(agent: Agent, *, level: float) -> None:
     set_state(agent, drives={"states": {"connection": lonely}})
 
 
-def test_who_misses_company_wakes_and_whom_somebody_has_talked_to_does_not(
-    fleet: Fleet, content: Agent
-) -> None:
+def test_a_lonely_agent_stays_idle_after_recent_contact(fleet: Fleet, content: Agent) -> None:
     miss_company(content, level=0.9)
     set_state(content, last_user_contact_at=datetime.now(UTC) - timedelta(minutes=1))
     assert beat(fleet, content) == HeartbeatStatus.SKIPPED
@@ -56,9 +54,7 @@ def test_who_misses_company_wakes_and_whom_somebody_has_talked_to_does_not(
     assert beat(fleet, content) == HeartbeatStatus.DONE
 
 
-def test_an_idle_agent_whom_somebody_has_talked_to_is_not_called_by_loneliness(
-    fleet: Fleet, content: Agent
-) -> None:
+def test_recent_contact_keeps_a_lonely_agent_from_an_early_heartbeat(fleet: Fleet, content: Agent) -> None:
     # Just below urgent: half an hour more of silence, and the drive brings the beat forward.
     miss_company(content, level=0.7975)
     assert beat(fleet, content) == HeartbeatStatus.SKIPPED

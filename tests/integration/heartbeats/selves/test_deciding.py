@@ -23,9 +23,7 @@ from tests.integration.heartbeats.selves.conftest import again, decide, memory, 
 # --- Proposals and insights --------------------------------------------------------------------------
 
 
-def test_a_proposal_is_shown_and_accepted_it_becomes_a_part_of_the_agent(
-    beater: Beater, agent: Agent
-) -> None:
+def test_an_accepted_proposal_becomes_an_aspect(beater: Beater, agent: Agent) -> None:
     proposal = proposed(agent)
     prompt = beater.beat(decide(proposal, "accept"))
     assert f"[{proposal.id}] identity, 70% sure" in prompt
@@ -54,7 +52,7 @@ def test_a_deferred_one_is_shown_again(beater: Beater, agent: Agent) -> None:
     assert "put off 1 times" in beater.beat(REST)
 
 
-def test_who_one_is_changes_once_in_four_hours(beater: Beater, agent: Agent) -> None:
+def test_an_agent_accepts_one_aspect_in_four_hours(beater: Beater, agent: Agent) -> None:
     first, second = proposed(agent), proposed(agent, content="Storms please me.")
     beater.beat(decide(first, "accept"))
     beater.beat(decide(second, "accept"))
@@ -86,7 +84,7 @@ def test_a_decision_about_nothing_is_dropped_with_its_reason(
     ("kind", "memory_type"),
     [("fact", "semantic"), ("insight", "semantic"), ("learning", "procedural"), ("pattern", "strategic")],
 )
-def test_what_is_accepted_is_remembered_by_its_kind(
+def test_an_accepted_proposal_is_remembered_by_its_kind(
     beater: Beater, agent: Agent, kind: str, memory_type: str
 ) -> None:
     proposal = proposed(agent, kind=ProposalKind(kind), content="Nets dry fastest at noon.", change={})

@@ -55,7 +55,7 @@ def test_the_mood_moves_is_kept_and_fades(beater: Beater, agent: Agent) -> None:
 # --- Experiences and what is learned -----------------------------------------------------------------
 
 
-def test_what_acting_taught_is_stored_and_shown_failures_first(beater: Beater, agent: Agent) -> None:
+def test_lessons_from_actions_are_shown_failures_first(beater: Beater, agent: Agent) -> None:
     beater.beat(
         reply_of(
             actions=[
@@ -78,7 +78,7 @@ def test_what_acting_taught_is_stored_and_shown_failures_first(beater: Beater, a
     assert "reflect about Fog comes at dawn." in section
 
 
-def test_what_it_does_well_and_badly_is_shown(beater: Beater, agent: Agent) -> None:
+def test_success_rates_of_frequent_actions_are_shown(beater: Beater, agent: Agent) -> None:
     set_state(agent, learned={"recall": [10, 9], "connect": [5, 1], "reflect": [1, 1]})
     prompt = beater.beat(REST)
     assert "- well: recall (9 of 10)" in prompt

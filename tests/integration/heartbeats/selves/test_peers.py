@@ -27,9 +27,7 @@ from tests.integration.heartbeats.conftest import REST, last_of
 # --- Peers -------------------------------------------------------------------------------------------
 
 
-def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
-    beater: Beater, agent: Agent, new_agent: Any
-) -> None:
+def test_a_note_about_a_peer_is_stored_and_shown(beater: Beater, agent: Agent, new_agent: Any) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
     bo = new_agent(tenant, name="Bo")
@@ -69,7 +67,7 @@ def note_of(peer: str, **values: Any) -> dict[str, Any]:
     } | values
 
 
-def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason(
+def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
     beater: Beater, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -92,7 +90,7 @@ def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason
 
 
 @pytest.mark.parametrize("wrote", [True, False])
-def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_with_the_reason(
+def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
     wrote: bool, beater: Beater, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):

@@ -25,9 +25,7 @@ from tests.integration.heartbeats.selves.conftest import again, decide, memory, 
 # --- Worldview ---------------------------------------------------------------------------------------
 
 
-def test_evidence_against_a_belief_is_surfaced_and_moves_it_only_by_decision(
-    beater: Beater, agent: Agent
-) -> None:
+def test_evidence_against_a_belief_moves_it_only_when_accepted(beater: Beater, agent: Agent) -> None:
     against = memory(agent, "The north wind brought fair weather.")
     with tenant_transaction(agent.tenant_id):
         Belief.objects.filter(agent_id=agent.id).delete()
@@ -101,9 +99,7 @@ def test_consolidation_proposes_what_has_settled_and_what_is_habit(beater: Beate
         assert not Proposal.objects.filter(agent_id=agent.id, status="pending").exists()
 
 
-def test_a_preference_seen_in_itself_is_proposed_and_once_accepted_is_its_own(
-    beater: Beater, agent: Agent
-) -> None:
+def test_an_accepted_insight_becomes_a_preference(beater: Beater, agent: Agent) -> None:
     ground = memory(agent, "I was asked to be brief, twice.")
     insights = [
         {"kind": "preference", "content": content, "confidence": 0.8, "evidence": [ground]}
@@ -124,7 +120,7 @@ def found_at_once(agent: Agent) -> list[Proposal]:
     return list(look_for_proposals(agent_id=agent.id).proposed.made)
 
 
-def test_a_habit_is_learned_only_where_it_always_worked_and_becomes_a_skill(agent: Agent) -> None:
+def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         for tick in range(4):
             for action, outcome in (("recall", "success"), ("reflect", "failure" if tick else "success")):
@@ -144,7 +140,7 @@ def test_a_habit_is_learned_only_where_it_always_worked_and_becomes_a_skill(agen
         assert Memory.objects.get(source=f"proposal:{learned.id}").type == "procedural"
 
 
-def test_actions_between_which_others_failed_did_not_follow_each_other(agent: Agent) -> None:
+def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
     looked = ("recall", True)
     done = [looked, ("reflect", True), ("first", True), looked, ("reflect", True), ("second", True)]
     done += [looked, ("reflect", False), ("third", True), looked, ("connect", False), ("reflect", True)]
@@ -173,7 +169,7 @@ def test_a_large_theme_is_an_insight_once_and_becomes_a_fact(agent: Agent) -> No
         assert found_at_once(agent) == []
 
 
-def test_what_comes_to_mind_without_being_looked_for_is_proposed(agent: Agent) -> None:
+def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
     eels, cod = memory(agent, "Eels leave in autumn."), memory(agent, "Cod come in winter.")
     with tenant_transaction(agent.tenant_id):
         HeartbeatFactory(agent=agent)
@@ -191,7 +187,7 @@ def test_what_comes_to_mind_without_being_looked_for_is_proposed(agent: Agent) -
         assert Memory.objects.get(source=f"proposal:{found.id}").content.endswith("Eels leave in autumn.")
 
 
-def test_what_nobody_decides_about_for_a_month_expires(agent: Agent) -> None:
+def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:
     old, young = proposed(agent), proposed(agent, content="Storms please me, and I seek them.")
     with tenant_transaction(agent.tenant_id):
         Proposal.objects.filter(id=old.id).update(created_at=datetime.now(UTC) - timedelta(days=31))
