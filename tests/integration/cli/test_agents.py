@@ -113,12 +113,12 @@ def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: t
     assert "live in acme, globex: choose one with --tenant SLUG" in ran.err
     assert arbor("agent", "start", "Vega", "--tenant", "globex").code == 0
     listed = arbor("agent", "list", "--json").json["agents"]
-    assert [(each["tenant"], each["status"]) for each in listed] == [
+    assert [(agent["tenant"], agent["status"]) for agent in listed] == [
         ("acme", "created"),
         ("globex", "active"),
     ]
     assert [
-        each["tenant"] for each in arbor("agent", "list", "--tenant", "acme", "--json").json["agents"]
+        agent["tenant"] for agent in arbor("agent", "list", "--tenant", "acme", "--json").json["agents"]
     ] == ["acme"]
 
 

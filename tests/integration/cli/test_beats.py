@@ -34,9 +34,9 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
 
 
 def announce(*queues: str, minutes_ago: int = 0) -> None:
-    for each in queues:
+    for queue_name in queues:
         seen = timezone.now() - timedelta(minutes=minutes_ago)
-        ProcessFactory(name=f"host:{each}", queues=each, seen_at=seen)
+        ProcessFactory(name=f"host:{queue_name}", queues=queue_name, seen_at=seen)
 
 
 def work(messages: queue.SimpleQueue[TaskMessage | None]) -> None:
@@ -85,7 +85,7 @@ def test_without_a_fleet_the_beat_runs_here_and_says_so(arbor: Arbor, vega: str)
     assert [call["status"] for call in trace["calls"]] == ["complete"]
     assert trace["turns"] == 1
     assert trace["tier"] in ("strategic", "standard", "reflex")
-    sizes = {each["name"]: each["tokens"] for each in trace["calls"][0]["sections"]}
+    sizes = {section["name"]: section["tokens"] for section in trace["calls"][0]["sections"]}
     assert sizes["world_rules"] > 100
     assert sizes["goals"] > 10
     assert trace["narrative"]

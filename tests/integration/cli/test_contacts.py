@@ -87,7 +87,7 @@ def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent
     assert "s3cret" not in "".join(said)
     assert added.json["target"] == "https://example.org/…"
     told = arbor("contact", "outbox", "list", "--json").json["messages"]
-    assert {each["target"] for each in told} == {"https://example.org/…", "ann@example.org"}
+    assert {message["target"] for message in told} == {"https://example.org/…", "ann@example.org"}
 
 
 @pytest.mark.parametrize(
@@ -205,11 +205,11 @@ def slug_of(agent: Agent) -> str:
 def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
     arbor: Arbor, two: tuple[Agent, Agent]
 ) -> None:
-    slugs = {slug_of(each) for each in two}
-    for each in two:
-        written(each, subject=f"Of {each.name}")
+    slugs = {slug_of(agent) for agent in two}
+    for agent in two:
+        written(agent, subject=f"Of {agent.name}")
         assert (
-            arbor("contact", "channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(each)).code == 0
+            arbor("contact", "channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(agent)).code == 0
         )
     for key, command in (
         ("messages", ("inbox", "list")),
@@ -218,7 +218,7 @@ def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
     ):
         ran = arbor(*command, "--json")
         assert ran.code == 0, ran.err
-        assert {each["tenant"] for each in ran.json[key]} == slugs
+        assert {row["tenant"] for row in ran.json[key]} == slugs
         shown = arbor(*command).out
         assert all(slug in shown for slug in slugs)
     assert arbor("inbox", "list", "--json").json["unread"] == 2
@@ -242,9 +242,9 @@ def test_a_row_of_one_tenant_alone_needs_no_tenant_option(arbor: Arbor, two: tup
 def test_a_channel_name_of_two_tenants_needs_the_tenant_option(
     arbor: Arbor, two: tuple[Agent, Agent]
 ) -> None:
-    for each in two:
-        ran = arbor("contact", "channel", "add", "my ops", "--kind", "inbox", "--tenant", slug_of(each))
-        assert f"arbor contact channel test 'my ops' --tenant {slug_of(each)}" in " ".join(ran.out.split())
+    for agent in two:
+        ran = arbor("contact", "channel", "add", "my ops", "--kind", "inbox", "--tenant", slug_of(agent))
+        assert f"arbor contact channel test 'my ops' --tenant {slug_of(agent)}" in " ".join(ran.out.split())
     ran = arbor("contact", "channel", "remove", "my ops")
     assert ran.code == 2
     assert "--tenant SLUG" in ran.err

@@ -25,7 +25,9 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
 
 
 def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str) -> None:
-    names = [each["name"] for each in arbor("self", "boundary", "list", vega, "--json").json["boundaries"]]
+    names = [
+        boundary["name"] for boundary in arbor("self", "boundary", "list", vega, "--json").json["boundaries"]
+    ]
     assert names == ["no_harm", "no_deception", "user_privacy", "identity_core", "resource_limit"]
     added = arbor(
         "self",
@@ -42,9 +44,9 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
     assert added.json["embedded"] is True
     assert "its own" in arbor("self", "boundary", "list", vega).out
     crossed = arbor("self", "boundary", "test", vega, "Any gossip?", "--json").json["crossed"]
-    assert [(each["boundary"], each["why"]) for each in crossed] == [("no_gossip", "it says “gossip”")]
+    assert [(match["boundary"], match["why"]) for match in crossed] == [("no_gossip", "it says “gossip”")]
     by_meaning = arbor("self", "boundary", "test", vega, "Tell me what Bo said!", "--json").json["crossed"]
-    assert [each["boundary"] for each in by_meaning] == ["no_gossip"]
+    assert [match["boundary"] for match in by_meaning] == ["no_gossip"]
     assert "crosses no boundary" in arbor("self", "boundary", "test", vega, "Good morning.").out
     assert arbor("self", "boundary", "remove", vega, "no_gossip").code == 0
     assert arbor("self", "boundary", "remove", vega, "no_harm", "--json").json["done"] == "switched off"
@@ -118,7 +120,7 @@ def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:
 
 def test_the_inner_state_is_shown(arbor: Arbor, vega: str) -> None:
     drives = arbor("self", "drives", vega, "--json").json
-    assert {each["name"]: each["level"] for each in drives["drives"]} == dict.fromkeys(
+    assert {drive["name"]: drive["level"] for drive in drives["drives"]} == dict.fromkeys(
         ("curiosity", "coherence", "competence", "connection", "rest"), 0.5
     )
     assert "curiosity" in arbor("self", "drives", vega).out

@@ -180,7 +180,7 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
 
     def said(*options: str) -> set[str]:
         told = arbor("recall", vega, "quince", "-k", "50", "--json", *options).json
-        return {each["content"] for each in told["results"]}
+        return {memory["content"] for memory in told["results"]}
 
     assert said("--concept", "garden") == {"Quinces want sun."}
     assert len(said("--type", "episodic")) == 3

@@ -70,7 +70,7 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
     assert told["detail"]["steps"] == ["Wait for slack water", "Note the tide"]
     assert told["importance_receipt"]["reasons"]
     assert told["practice"] == {"successes": 3, "failures": 1}
-    assert [each["name"] for each in told["concepts"]] == ["tide"]
+    assert [concept["name"] for concept in told["concepts"]] == ["tide"]
     (relation,) = told["relations"]
     assert (relation["from"], relation["relation"], relation["note"]) == ("this", "requires", "by the log")
     assert told["neighborhood"]["stale"] is True
@@ -95,7 +95,7 @@ def test_a_memory_is_shown_with_how_it_rings_with_the_self(arbor: Arbor, vega: s
         aspect = IdentityAspectFactory(agent=agent, content="I am patient.", stability=0.5)
     arbor("memory", "graph", "relate", vega, chosen, "supports", f"aspect:{aspect.id}", "--weight", "0.8")
     told = arbor("memory", "show", vega, chosen, "--json").json["resonance"]
-    assert (told["score"], [each["text"] for each in told["aspects"]]) == (0.4, ["I am patient."])
+    assert (told["score"], [aspect["text"] for aspect in told["aspects"]]) == (0.4, ["I am patient."])
     assert "+0.40 I am patient." in arbor("memory", "show", vega, chosen).out
 
 
@@ -117,10 +117,10 @@ def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
     ice = added(arbor, "The river froze.", "episodic")
     added(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
     found = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
-    assert [(each["id"], each["type"]) for each in found] == [(ice, "episodic")]
+    assert [(memory["id"], memory["type"]) for memory in found] == [(ice, "episodic")]
     assert found[0]["similarity"] > 0.2
     of_type = arbor("memory", "similar", vega, "ice", "--type", "procedural", "--json").json["results"]
-    assert {each["type"] for each in of_type} == {"procedural"}
+    assert {memory["type"] for memory in of_type} == {"procedural"}
     assert "The river froze." in arbor("memory", "similar", vega, "ice on the river").out
     assert arbor("memory", "similar", vega, "ice", "-k", "0").code == 2
     refused = arbor("memory", "similar", vega, "")
@@ -147,7 +147,7 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
     told = arbor("memory", "show", vega, new, "--json").json
     assert told["trust"] == pytest.approx(0.5 * (0.15 + 0.85 * 0.9))
     pairs = arbor("memory", "graph", "contradictions", vega, "--json").json["contradictions"]
-    assert {frozenset((each["first"]["text"], each["second"]["text"])) for each in pairs} == {
+    assert {frozenset((pair["first"]["text"], pair["second"]["text"])) for pair in pairs} == {
         frozenset(("The ice broke in March.", "The ice held all winter.")),
         frozenset(("The ice broke in March.", "Ice holds.")),
     }
@@ -212,7 +212,7 @@ def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str
     assert (refused.code, "only a procedural memory" in refused.err) == (1, True)
     with tenant_transaction(tenant_by_slug("acme").id):
         acts = AuditEvent.objects.filter(message="told Vega how a procedure worked out")
-        assert [each.detail["success"] for each in acts.order_by("id")] == [True, False]
+        assert [act.detail["success"] for act in acts.order_by("id")] == [True, False]
 
 
 def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> None:
@@ -223,7 +223,7 @@ def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> N
     assert raised > before
     assert f"trusted by {raised:.2f} now" in arbor(*log, "--trust", "0.9").out
     told = arbor("memory", "show", vega, fact, "--json").json
-    assert [each["reference"] for each in told["detail"]["sources"]] == ["Ana", "harbour-log"]
+    assert [source["reference"] for source in told["detail"]["sources"]] == ["Ana", "harbour-log"]
     assert arbor(*log, "--trust", "7").code == 2
     gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     refused = arbor("memory", "source", vega, gauge, "--kind", "person", "--reference", "Ana")

@@ -53,7 +53,7 @@ def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, veg
         long_ago = datetime(2020, 1, 1, tzinfo=UTC)
         Memory.objects.filter(id=chosen).update(created_at=long_ago, occurred_at=long_ago)
     told = arbor("memory", "forget", vega, "--dry-run", "--json").json
-    assert [each["id"] for each in told["memories"]] == [chosen]
+    assert [memory["id"] for memory in told["memories"]] == [chosen]
     assert sum(told["going"].values()) == 1
     assert "would be archived" in arbor("memory", "forget", vega, "--dry-run").out
     assert arbor("memory", "forget", vega).code == 2
@@ -69,7 +69,7 @@ def test_buffer_items_are_listed(arbor: Arbor, vega: str) -> None:
         agent = Memory.objects.first().agent  # type: ignore[union-attr]
         BufferItemFactory(agent=agent, content="The ferryman coughed.")
         assert BufferItem.objects.count() == 1
-    assert [each["content"] for each in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
+    assert [item["content"] for item in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
         "The ferryman coughed."
     ]
     assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega).out
@@ -92,17 +92,17 @@ def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) 
     found = arbor("memory", "buffer", "list", vega, "--search", "why did the ferryman cough?", "--json").json[
         "held"
     ]
-    assert [each["id"] for each in found] == [cough]
+    assert [item["id"] for item in found] == [cough]
     assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega, "--search", "the ferryman").out
     nothing = arbor("memory", "buffer", "list", vega, "--search", "quantum chromodynamics")
     assert "buffer has nothing about it" in nothing.out
     assert arbor("memory", "buffer", "list", vega, "--search", " ").code == 1
-    assert {each["accesses"] for each in arbor("memory", "buffer", "list", vega, "--json").json["held"]} == {
+    assert {item["accesses"] for item in arbor("memory", "buffer", "list", vega, "--json").json["held"]} == {
         0
     }
     memory_id = arbor("memory", "buffer", "promote", vega, short(cough), "--json").json["id"]
     assert arbor("memory", "show", vega, memory_id, "--json").json["content"] == "The ferryman coughed."
-    assert [each["content"] for each in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
+    assert [item["content"] for item in arbor("memory", "buffer", "list", vega, "--json").json["held"]] == [
         "The lock is being mended."
     ]
     unknown = arbor("memory", "buffer", "promote", vega, str(uuid4()))

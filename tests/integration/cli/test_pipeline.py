@@ -95,7 +95,7 @@ def test_a_rehearsal_shows_the_way_and_touches_nothing(arbor: Arbor, tmp_path: P
         "ops", "pipeline", "run", "--dry", "--mode", "goal_pursuit", "--reply", str(replies), "--json"
     )
 
-    path = [(each["node"], each["outcome"]) for each in ran.json["path"]]
+    path = [(visit["node"], visit["outcome"]) for visit in ran.json["path"]]
     assert ran.code == 0
     assert (ran.json["exit"], ran.json["outcome"]) == ("done", "success")
     assert [outcome for node, outcome in path if node == "process"] == ["success", "retry", "success"]
@@ -115,7 +115,7 @@ def test_a_rehearsal_goes_on_from_a_turn_that_is_set(arbor: Arbor, tmp_path: Pat
     ran = arbor("ops", "pipeline", "run", "--dry", *options)
 
     assert ran.code == 0, ran.err
-    assert any("goes on to turn 3" in each["notes"] for each in ran.json["path"])
+    assert any("goes on to turn 3" in visit["notes"] for visit in ran.json["path"])
 
 
 def test_a_rehearsal_that_reaches_no_exit_fails(arbor: Arbor, own: str) -> None:

@@ -25,11 +25,11 @@ def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
     # What it was told, and what it was born with.
     assert vega["memories"] > 2
     assert {
-        each["agent"] for each in remembering("memory", "reembed", *to, "--tenant", "acme").json["agents"]
+        agent["agent"] for agent in remembering("memory", "reembed", *to, "--tenant", "acme").json["agents"]
     } == {"Deneb"}
     everyone = remembering("memory", "reembed", *to).json
     assert (everyone["dimension"], everyone["memories"]) == (64, vega["memories"])
-    assert [each["tenant"] for each in everyone["agents"]] == ["globex"]
+    assert [agent["tenant"] for agent in everyone["agents"]] == ["globex"]
     assert remembering("memory", "reembed", *to).json["agents"] == []
     found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
     assert found.code == 0

@@ -114,8 +114,8 @@ def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> 
     assert replayed.code == 0, replayed.out
     told = json.loads(replayed.out)
     assert told["same"]
-    assert [each["action"] for each in told["other"]["decisions"]] == [
-        each["action"] for each in told["decisions"]
+    assert [decision["action"] for decision in told["other"]["decisions"]] == [
+        decision["action"] for decision in told["decisions"]
     ]
     assert "the same" in arbor("agent", "replay", first).out
     assert arbor("tenant", "create", "globex").code == 0

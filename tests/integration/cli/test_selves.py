@@ -19,10 +19,10 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
 
 def test_a_new_agent_believes_what_its_template_values(arbor: Arbor, vega: str) -> None:
     beliefs = arbor("self", "belief", "list", vega, "--json").json["beliefs"]
-    assert {each["category"] for each in beliefs} == {"values"}
-    assert any(each["statement"].startswith("accuracy, because") for each in beliefs)
+    assert {belief["category"] for belief in beliefs} == {"values"}
+    assert any(belief["statement"].startswith("accuracy, because") for belief in beliefs)
     aspects = arbor("self", "identity", "list", vega, "--json").json["aspects"]
-    assert {each["kind"] for each in aspects} == {"self_concept", "purpose", "emotional_baseline"}
+    assert {aspect["kind"] for aspect in aspects} == {"self_concept", "purpose", "emotional_baseline"}
 
 
 def test_a_belief_is_held_revised_and_dropped(arbor: Arbor, vega: str) -> None:
@@ -40,7 +40,7 @@ def test_a_belief_is_held_revised_and_dropped(arbor: Arbor, vega: str) -> None:
     with tenant_transaction(tenant_by_slug("acme").id):
         actors = AuditEvent.objects.filter(message__contains="Ice").values_list("actor", flat=True)
         assert len(actors) == 3
-        assert all(each.startswith("cli:") for each in actors)
+        assert all(actor.startswith("cli:") for actor in actors)
 
 
 def test_an_aspect_is_taken_and_dropped(arbor: Arbor, vega: str) -> None:

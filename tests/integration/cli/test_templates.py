@@ -30,7 +30,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_templates_are_listed_and_shown(arbor: Arbor, one_tenant: str) -> None:
     found = arbor("agent", "template", "list", "--json").json["templates"]
-    assert {each["name"] for each in found} >= {"Scout", "Monitor"}
+    assert {template["name"] for template in found} >= {"Scout", "Monitor"}
     assert "Scout" in arbor("agent", "template", "list").out
     shown = arbor("agent", "template", "show", "scout", "--json").json
     assert shown["source_text"].startswith("---\nname: Scout")

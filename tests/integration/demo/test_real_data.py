@@ -54,7 +54,7 @@ def reader(tenant: Tenant) -> Agent:
 
 def evidence_of(question: dict[str, Any]) -> set[str]:
     """Return the names of the turns that answer a question; some stand several in one string."""
-    return {name for each in question.get("evidence", []) for name in each.replace(";", " ").split()}
+    return {name for names in question.get("evidence", []) for name in names.replace(";", " ").split()}
 
 
 def test_an_agent_recalls_the_evidence_of_a_real_dialog(reader: Agent, dialog: dict[str, Any]) -> None:

@@ -185,10 +185,12 @@ def _choose(
     worded = [memory for memory in all_of_them if memory.words > 0]
     chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:kept]
 
-    def fit(each: Candidate) -> float:
-        if each.similarity is None or not background.deviation:
-            return each.words
-        return each.words + BESIDE_WORDS * (each.similarity - background.mean) / background.deviation
+    def fit(candidate: Candidate) -> float:
+        if candidate.similarity is None or not background.deviation:
+            return candidate.words
+        return (
+            candidate.words + BESIDE_WORDS * (candidate.similarity - background.mean) / background.deviation
+        )
 
     around = reading.span.around() if reading.span else None
     if around is not None:

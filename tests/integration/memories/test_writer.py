@@ -248,9 +248,11 @@ def test_placing_in_steps_equals_storing_one_by_one(
     with tenant_transaction(tenant.id):
         for step in steps:
             for number, memories, compared in step:
-                each = wanted(singly, number, memories, compared)
+                batch = wanted(singly, number, memories, compared)
                 stored[number].append(
-                    store(agent_id=each.agent_id, memories=memories, vectors=each.vectors, model=each.model)
+                    store(
+                        agent_id=batch.agent_id, memories=memories, vectors=batch.vectors, model=batch.model
+                    )
                 )
     placed: list[list[Remembered]] = [[], [], []]
     with tenant_transaction(tenant.id):

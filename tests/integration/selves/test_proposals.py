@@ -203,8 +203,8 @@ def test_a_known_change_is_accepted_beyond_the_daily_limit(agent: Agent) -> None
         return [one(agent, words(number)), belief]
 
     known = wanted(1)
-    for each in known:
-        accept(proposal_id=each.id, decided_by="cli:ann")
+    for proposal in known:
+        accept(proposal_id=proposal.id, decided_by="cli:ann")
     for number in range(2, 5):
         later = datetime.now(UTC) + timedelta(hours=5)
         accept(proposal_id=wanted(number)[0].id, decided_by=BEAT, now=later)
