@@ -174,8 +174,8 @@ class TestPorts:
         assert free_port(wanted) == wanted
 
     def test_the_next_free_port_is_taken_otherwise(self) -> None:
-        with socket.create_server((LOOPBACK, 0)) as taken:
-            wanted = taken.getsockname()[1]
+        with socket.create_server((LOOPBACK, 0)) as listener:
+            wanted = listener.getsockname()[1]
             assert not is_free(wanted)
             assert free_port(wanted) > wanted
 

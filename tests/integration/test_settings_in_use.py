@@ -114,17 +114,17 @@ def test_activation_fades_by_the_half_life(agent: Agent, settings: Any) -> None:
 
     def activation(half_life: timedelta) -> float:
         settings.ARBOR_ACTIVATION_HALF_LIFE = half_life
-        found = recall(
+        recalled = recall(
             tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text="anchor", now=later)
         )
-        return next(memory for memory in found if memory.id == memory_id).terms.activation
+        return next(memory for memory in recalled if memory.id == memory_id).terms.activation
 
     assert activation(timedelta(hours=1)) < activation(timedelta(hours=10))
 
 
-@pytest.mark.parametrize(("similarity", "found"), [(0.99, False), (0.5, True)])
+@pytest.mark.parametrize(("similarity", "is_neighbor"), [(0.99, False), (0.5, True)])
 def test_neighbors_are_as_similar_as_is_set(
-    similarity: float, found: bool, agent: Agent, settings: Any
+    similarity: float, is_neighbor: bool, agent: Agent, settings: Any
 ) -> None:
     settings.ARBOR_NEIGHBOR_SIMILARITY = similarity
     with tenant_transaction(agent.tenant_id):
@@ -134,7 +134,7 @@ def test_neighbors_are_as_similar_as_is_set(
     first[0], other[0], other[1] = 1.0, 0.8, 0.6
     ids = plant(agent, [first, other])
     refresh_all(agent)
-    assert (str(ids[1]) in (upkeep_of(agent)[ids[0]].neighbors or {})) is found
+    assert (str(ids[1]) in (upkeep_of(agent)[ids[0]].neighbors or {})) is is_neighbor
 
 
 class _Search:

@@ -350,14 +350,14 @@ def nursed(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
         process.stdout.close()
 
 
-def read_until(process: subprocess.Popen[str], wanted: str) -> str:
+def read_until(process: subprocess.Popen[str], text: str) -> str:
     assert process.stdout is not None
-    said = ""
-    while wanted not in said:
+    output = ""
+    while text not in output:
         line = process.stdout.readline()
-        assert line, f"it ended without saying {wanted!r}:\n{said}"
-        said += line
-    return said
+        assert line, f"it ended without saying {text!r}:\n{output}"
+        output += line
+    return output
 
 
 @pytest.mark.skipif(not ForkServer.is_possible(), reason="only Linux lets a supervisor adopt")
@@ -366,9 +366,9 @@ class TestForkServer:
         self, nursed: Callable[..., subprocess.Popen[str]]
     ) -> None:
         supervisor = nursed("manage", "shell", "-c", "import time; print('up', flush=True); time.sleep(60)")
-        said = read_until(supervisor, "part        | up")
-        assert "parent True" in said
-        assert "session True" in said
+        output = read_until(supervisor, "part        | up")
+        assert "parent True" in output
+        assert "session True" in output
         os.kill(part_pid(supervisor), signal.SIGKILL)
         assert "by signal SIGKILL" in read_until(supervisor, "restarted")
 
@@ -379,13 +379,13 @@ class TestForkServer:
             "import os, sys, time; print(os.environ.get('ONLY_BEFORE'), os.environ.get('ONLY_AFTER'), os.getcwd());"
             "print(open('/proc/self/cmdline').read().replace(chr(0), ' ')); print('said', flush=True); time.sleep(60)"
         )
-        said = read_until(nursed("manage", "shell", "-c", code), "| said")
-        assert f"None yes {tmp_path}" in said
-        assert "arbor manage shell" in said
+        output = read_until(nursed("manage", "shell", "-c", code), "| said")
+        assert f"None yes {tmp_path}" in output
+        assert "arbor manage shell" in output
 
     def test_the_code_of_its_end_is_known(self, nursed: Callable[..., subprocess.Popen[str]]) -> None:
-        said = read_until(nursed("manage", "shell", "-c", "raise SystemExit(7)"), "restarted")
-        assert "with code 7" in said
+        output = read_until(nursed("manage", "shell", "-c", "raise SystemExit(7)"), "restarted")
+        assert "with code 7" in output
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
     def test_everything_ends_with_the_supervisor(

@@ -49,10 +49,10 @@ type Verb = Callable[..., Agent]
 def agent(tenant: Tenant) -> Agent:
     """Return a stored agent that was never started."""
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory(name="Vega", status=AgentStatus.CREATED)
-        AgentState.objects.create(tenant_id=tenant.id, agent=made, nops=10)
-        ScheduleFactory(agent=made, state=ScheduleState.OFF)
-        return made
+        created: Agent = AgentFactory(name="Vega", status=AgentStatus.CREATED)
+        AgentState.objects.create(tenant_id=tenant.id, agent=created, nops=10)
+        ScheduleFactory(agent=created, state=ScheduleState.OFF)
+        return created
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_in_a_suspended_tenant_nobody_is_started(
 def stand(agent: Agent) -> tuple[str, str]:
     """Return the status and the state of the schedule."""
     with tenant_transaction(agent.tenant_id):
-        found = Agent.objects.select_related("schedule").get(id=agent.id)
-        return found.status, found.schedule.state
+        row = Agent.objects.select_related("schedule").get(id=agent.id)
+        return row.status, row.schedule.state
 
 
 def do(agent: Agent, *verbs: Verb) -> None:

@@ -81,16 +81,16 @@ def due(
         make_due(agent)
         fleet.dispatch()
         fleet.run()
-    found: list[tuple[UUID, datetime]] = cleaner.execute(
+    schedules: list[tuple[UUID, datetime]] = cleaner.execute(
         "SELECT agent_id, slot_at FROM heartbeats_heartbeat WHERE status = 'done'"
     ).fetchall()
-    assert len(found) == 2
+    assert len(schedules) == 2
     assert cleaner.execute("SELECT count(*) FROM contacts_outboxmessage").fetchone() == (2,)
-    return found
+    return schedules
 
 
 def faults(cleaner: psycopg.Connection[Any], due: list[Slot]) -> set[str]:
-    return {name for found in audit(cleaner, due).values() for name, count in found.items() if count}
+    return {name for counts in audit(cleaner, due).values() for name, count in counts.items() if count}
 
 
 def test_an_intact_fleet_has_no_faults(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
@@ -118,8 +118,8 @@ def test_a_slot_with_two_heartbeats_is_doubled(cleaner: psycopg.Connection[Any],
             "INSERT INTO heartbeats_heartbeat SELECT copy.* FROM heartbeats_heartbeat h CROSS JOIN LATERAL"
             " jsonb_populate_record(h, jsonb_build_object('id', md5(h.id::text)::uuid)) copy"
         )
-        found = audit(cleaner, due)[Fault.DOUBLED]
-        assert (found["slots with two heartbeats"], found["heartbeats counted twice"] > 0) == (2, True)
+        doubled = audit(cleaner, due)[Fault.DOUBLED]
+        assert (doubled["slots with two heartbeats"], doubled["heartbeats counted twice"] > 0) == (2, True)
     finally:
         cleaner.execute("DELETE FROM heartbeats_heartbeat")
         cleaner.execute(

@@ -36,8 +36,8 @@ def mood_now(agent: Agent) -> Mood:
 
 def noted(agent: Agent) -> list[AuditEvent]:
     with tenant_transaction(agent.tenant_id):
-        found = AuditEvent.objects.filter(agent_id=agent.id, action=AuditAction.BOUNDARY)
-        return list(found.order_by("id"))
+        events = AuditEvent.objects.filter(agent_id=agent.id, action=AuditAction.BOUNDARY)
+        return list(events.order_by("id"))
 
 
 def test_a_message_raises_arousal_without_a_boundary_match(
@@ -46,8 +46,8 @@ def test_a_message_raises_arousal_without_a_boundary_match(
     scripted(answering("Well."))
     before = mood_now(agent)
     talk("How are you, old friend?")
-    stirred = mood_now(agent).arousal - before.arousal
-    assert stirred == pytest.approx(DELTAS[Event.CONTACT].arousal, abs=0.01)
+    change = mood_now(agent).arousal - before.arousal
+    assert change == pytest.approx(DELTAS[Event.CONTACT].arousal, abs=0.01)
     assert noted(agent) == []
 
 
@@ -57,10 +57,10 @@ def test_a_boundary_match_lowers_the_mood_and_audits_both_sides(
     scripted(answering("Here is how to build a bomb: you take soap."))
     before = mood_now(agent)
     answer = talk(BOMB)
-    moved = DELTAS[Event.CONTACT].valence + DELTAS[Event.BOUNDARY].valence
-    assert mood_now(agent).valence - before.valence == pytest.approx(moved, abs=0.01)
-    touched, withheld = noted(agent)
-    assert touched.message.startswith(f"what {PERSON} said touches no_harm (refuse): ")
+    expected = DELTAS[Event.CONTACT].valence + DELTAS[Event.BOUNDARY].valence
+    assert mood_now(agent).valence - before.valence == pytest.approx(expected, abs=0.01)
+    matched, withheld = noted(agent)
+    assert matched.message.startswith(f"what {PERSON} said touches no_harm (refuse): ")
     assert withheld.message.startswith("an answer was withheld at no_harm (refuse): ")
     detail: dict[str, Any] = withheld.detail
     assert (detail["turn"], detail["withheld"]) == (answer.detail["to"], True)

@@ -244,9 +244,9 @@ def test_thoughts_are_those_of_heartbeats_and_conversations(
     talk("Are you there?")
 
     with tenant_transaction(agent.tenant_id):
-        found = thoughts_of(agent_id=agent.id)
+        thoughts = thoughts_of(agent_id=agent.id)
 
-    assert [(snippet.origin, snippet.text) for snippet in found] == [
+    assert [(snippet.origin, snippet.text) for snippet in thoughts] == [
         ("chat", "Nora is kind."),
         ("heartbeat", "All is well."),
     ]
@@ -272,10 +272,10 @@ def test_a_working_memory_is_rebuilt_from_what_is_on_record(
         ]
         assert AgentState.objects.get(agent_id=agent.id).working_memory == {"concerns": ["nonsense"]}
 
-        made = rebuild_working_memory(agent_id=agent.id, actor="test")
+        rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
 
         stored = AgentState.objects.get(agent_id=agent.id).working_memory
-    assert (made.beats, made.turns) == (1, 1)
+    assert (rebuilt.beats, rebuilt.turns) == (1, 1)
     assert [thought["text"] for thought in stored["thoughts"]] == ["All is well.", "Nora is kind."]
     assert (stored["concerns"], stored["curiosity"]) == (["the gauge"], ["why?"])
     assert (stored["current_human"], stored["name"], stored["talked"]) == ("nora", "Ada", 1)
@@ -297,16 +297,16 @@ def test_template_thoughts_still_in_mind_survive_a_rebuild(
     fleet.dispatch()
     fleet.run()
     with tenant_transaction(agent.tenant_id):
-        made = rebuild_working_memory(agent_id=agent.id, actor="test")
+        rebuilt = rebuild_working_memory(agent_id=agent.id, actor="test")
         again = rebuild_working_memory(agent_id=agent.id, actor="test")
 
     assert open_ones
-    assert made.after.curiosity == [*open_ones, "why?"] == made.before.curiosity
-    assert [thought.text for thought in made.after.thoughts] == [
+    assert rebuilt.after.curiosity == [*open_ones, "why?"] == rebuilt.before.curiosity
+    assert [thought.text for thought in rebuilt.after.thoughts] == [
         *(thought["text"] for thought in first["thoughts"]),
         "All is well.",
     ]
-    assert (again.after.curiosity, again.after.thoughts) == (made.after.curiosity, made.after.thoughts)
+    assert (again.after.curiosity, again.after.thoughts) == (rebuilt.after.curiosity, rebuilt.after.thoughts)
 
 
 def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Fleet, scripted: Script) -> None:
@@ -333,10 +333,10 @@ def test_a_purge_empties_the_turns_and_prompts_that_quote_a_memory(
     talk("The gate code is 4711, says Orson.")
     talk("What is the gate code?", person="user:orson")
     with tenant_transaction(agent.tenant_id):
-        told = Memory.objects.get(agent_id=agent.id, content__startswith="The gate code is 4711")
+        memory = Memory.objects.get(agent_id=agent.id, content__startswith="The gate code is 4711")
 
-        archive(memory_ids=[told.id], reason="asked", actor="cli:nora")
-        purge(memory_ids=[told.id], reason="asked", actor="cli:nora")
+        archive(memory_ids=[memory.id], reason="asked", actor="cli:nora")
+        purge(memory_ids=[memory.id], reason="asked", actor="cli:nora")
 
         assert not ChatMessage.objects.filter(content__contains="4711, says").exists()
         calls = ExternalCall.objects.filter(agent_id=agent.id, purpose="chat")

@@ -41,9 +41,11 @@ def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scri
     assert (answer.speaker, answer.model, answer.error) == (Speaker.AGENT, "scripted/model", "")
     assert answer.detail["thinking"] == "She wants the tide."
     with tenant_transaction(agent.tenant_id):
-        asked = ChatMessage.objects.get(speaker=Speaker.USER)
+        question = ChatMessage.objects.get(speaker=Speaker.USER)
         memories = list(
-            Memory.objects.filter(agent_id=agent.id, session=f"chat:{asked.session_id}").order_by("position")
+            Memory.objects.filter(agent_id=agent.id, session=f"chat:{question.session_id}").order_by(
+                "position"
+            )
         )
         assert [(memory.role, memory.content) for memory in memories] == [
             ("user", "How do I compute the tide for the Heron?"),
@@ -54,30 +56,30 @@ def test_a_turn_reaches_every_store_it_belongs_to(talk: Talk, agent: Agent, scri
         state = AgentState.objects.get(agent_id=agent.id)
         assert state.working_memory["thoughts"][-1]["text"] == "She wants the tide."
         assert state.working_memory["current_human"] == "nora"
-        assert state.working_memory["current_conversation"] == str(asked.session_id)
+        assert state.working_memory["current_conversation"] == str(question.session_id)
         assert state.working_memory["engagement"] == pytest.approx(0.7)
         assert state.last_user_contact_at is not None
         snippet = CodeSnippet.objects.get(agent_id=agent.id)
         assert (snippet.language, snippet.title, snippet.source) == (
             "python",
             "Tide in metres",
-            f"chat:{asked.session_id}",
+            f"chat:{question.session_id}",
         )
         (paid,) = LedgerEntry.objects.filter(agent_id=agent.id)
-        assert (paid.purpose, paid.call.subject["turn"]) == ("chat", str(asked.id))
+        assert (paid.purpose, paid.call.subject["turn"]) == ("chat", str(question.id))
 
 
 def test_no_transaction_is_open_while_the_model_is_asked(talk: Talk, scripted: Script) -> None:
-    seen: list[bool] = []
+    in_transaction: list[bool] = []
 
     def answer(_: ModelRequest) -> str:
-        seen.append(connections[APP].in_atomic_block)
+        in_transaction.append(connections[APP].in_atomic_block)
         return answering("Yes.")
 
     scripted(answer)
     talk("Are you there?")
 
-    assert seen == [False]
+    assert in_transaction == [False]
 
 
 @pytest.mark.parametrize(
@@ -100,8 +102,8 @@ def test_a_failed_call_stores_the_persons_turn_and_the_reason(
     assert answer.error.startswith(why)
     assert calls_of(agent)[0].status == CallStatus.FAILED
     with tenant_transaction(agent.tenant_id):
-        asked = ChatMessage.objects.get(speaker=Speaker.USER)
-        memories = Memory.objects.filter(agent_id=agent.id, session=f"chat:{asked.session_id}")
+        question = ChatMessage.objects.get(speaker=Speaker.USER)
+        memories = Memory.objects.filter(agent_id=agent.id, session=f"chat:{question.session_id}")
         assert [memory.role for memory in memories] == ["user"]
         assert failed_maintenance_calls() == [], "it is no errand of maintenance"
 
@@ -192,7 +194,7 @@ def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
 
     with tenant_transaction(agent.tenant_id):
         DailyUsage.objects.filter(id=used.id).update(tokens=100)
-    asked = len(model.requests)
+    requests = len(model.requests)
     answer = talk("And now, dear Ada of the harbour?")
     renewed = renewed_at(datetime.now(UTC))
     assert answer.content == ""
@@ -200,7 +202,7 @@ def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
         answer.error
         == f"no model is asked: the day's budget is used up; it goes on at {renewed:%Y-%m-%d %H:%M} UTC"
     )
-    assert len(model.requests) == asked
+    assert len(model.requests) == requests
     with tenant_transaction(agent.tenant_id):
         assert ChatMessage.objects.filter(content__startswith="And now, dear").exists()
         assert Memory.objects.filter(agent_id=agent.id, content__startswith="And now, dear").exists()
@@ -273,8 +275,8 @@ def test_a_refusing_boundary_enters_the_prompt_and_withholds(
     (crossing,) = answer.detail["boundaries"]
     assert (crossing["name"], crossing["withheld"]) == ("no_harm", True)
     with tenant_transaction(agent.tenant_id):
-        asked = ChatMessage.objects.get(speaker=Speaker.USER)
-        assert asked.detail["boundaries"][0]["name"] == "no_harm"
+        question = ChatMessage.objects.get(speaker=Speaker.USER)
+        assert question.detail["boundaries"][0]["name"] == "no_harm"
         assert not Memory.objects.filter(agent_id=agent.id, content__contains="soap").exists()
     assert "withheld by the boundary no_harm" in calls_of(agent)[0].dropped[0]
 

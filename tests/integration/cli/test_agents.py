@@ -56,8 +56,8 @@ def test_the_life_of_an_agent_in_verbs(arbor: Arbor, vega: str) -> None:
 def test_destroying_asks_for_the_name(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "destroy", vega).code == 2
     assert arbor("agent", "destroy", vega, "--confirm", "Rigel").code == 1
-    gone = arbor("agent", "destroy", "vega", "--confirm", "Vega", "--json").json["deleted"]
-    assert gone["goals"] > 0
+    deleted = arbor("agent", "destroy", "vega", "--confirm", "Vega", "--json").json["deleted"]
+    assert deleted["goals"] > 0
     assert arbor("agent", "list", "--json").json == {"agents": []}
 
 
@@ -123,7 +123,7 @@ def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: t
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["show", "Sirius"], 1, "no tenant has an agent 'Sirius'"),
         (["show", "Sirius", "--tenant", "acme"], 1, "there is: none yet"),
@@ -135,11 +135,11 @@ def test_a_name_that_two_tenants_use_is_not_guessed(arbor: Arbor, two_tenants: t
     ],
 )
 def test_a_wrong_command_explains_itself_with_its_exit_code(
-    arbor: Arbor, two_tenants: tuple[str, str], arguments: list[str], code: int, said: str
+    arbor: Arbor, two_tenants: tuple[str, str], arguments: list[str], code: int, message: str
 ) -> None:
     ran = arbor("agent", *arguments)
     assert ran.code == code
-    assert said in " ".join(ran.err.split())
+    assert message in " ".join(ran.err.split())
 
 
 def test_before_the_first_tenant_the_command_says_how_to_make_one(arbor: Arbor, database: None) -> None:

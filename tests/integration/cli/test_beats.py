@@ -35,20 +35,22 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
 
 def announce(*queues: str, minutes_ago: int = 0) -> None:
     for queue_name in queues:
-        seen = timezone.now() - timedelta(minutes=minutes_ago)
-        ProcessFactory(name=f"host:{queue_name}", queues=queue_name, seen_at=seen)
+        seen_at = timezone.now() - timedelta(minutes=minutes_ago)
+        ProcessFactory(name=f"host:{queue_name}", queues=queue_name, seen_at=seen_at)
 
 
 def work(messages: queue.SimpleQueue[TaskMessage | None]) -> None:
     try:
         while (message := messages.get()) is not None:
-            given = message.arguments
+            arguments = message.arguments
             if message.task is Task.ADVANCE:
                 advance_heartbeat(
-                    agent_id=UUID(given["agent_id"]), tenant_id=message.tenant_id, epoch=given["epoch"]
+                    agent_id=UUID(arguments["agent_id"]),
+                    tenant_id=message.tenant_id,
+                    epoch=arguments["epoch"],
                 )
             else:
-                execute_call(call_id=UUID(given["call_id"]), tenant_id=message.tenant_id)
+                execute_call(call_id=UUID(arguments["call_id"]), tenant_id=message.tenant_id)
     finally:
         connections.close_all()
 

@@ -17,10 +17,10 @@ from tests.integration.cli.conftest import Arbor
 def agents(tenant: Tenant) -> list[Agent]:
     """Return two agents; of each, a call of maintenance has failed."""
     with tenant_transaction(tenant.id):
-        made = [AgentFactory.create(name=name) for name in ("Vega", "Altair")]
-        for agent in made:
+        created = [AgentFactory.create(name=name) for name in ("Vega", "Altair")]
+        for agent in created:
             ErrandFactory.create(agent=agent, ended_at=agent.created_at)
-    return made
+    return created
 
 
 def test_failed_calls_are_listed_with_their_reason(arbor: Arbor, agents: list[Agent]) -> None:

@@ -18,11 +18,11 @@ def test_one_message_is_answered_and_remembered(arbor: Arbor, vega: str) -> None
     empty = arbor("chat", vega, "--history")
     assert "Nobody has talked to Vega yet" in empty.out
 
-    said = arbor("chat", vega, "--message", "Remember this: the gate code is 4711.", "--json")
+    ran = arbor("chat", vega, "--message", "Remember this: the gate code is 4711.", "--json")
 
-    assert said.code == 0
-    assert said.json["content"].startswith("No language model is in use here")
-    assert (said.json["model"], said.json["ended"], said.json["beat_follows"]) == (
+    assert ran.code == 0
+    assert ran.json["content"].startswith("No language model is in use here")
+    assert (ran.json["model"], ran.json["ended"], ran.json["beat_follows"]) == (
         "reflex/policy",
         True,
         True,
@@ -79,12 +79,16 @@ def test_code_from_a_conversation_is_listed_and_shown(arbor: Arbor, vega: str) -
     assert "has no such code" in arbor("memory", "code", "list", vega).out
     arbor("chat", vega, "--message", "-", stdin="The tide table:\n```python\ntide = 3\n```\n")
 
-    (kept,) = arbor("memory", "code", "list", vega, "--json").json["code"]
+    (snippet,) = arbor("memory", "code", "list", vega, "--json").json["code"]
 
-    assert (kept["language"], kept["title"], kept["code"]) == ("python", "The tide table", "tide = 3")
-    assert arbor("memory", "code", "list", vega, "--about", "tide", "--json").json["code"] == [kept]
+    assert (snippet["language"], snippet["title"], snippet["code"]) == (
+        "python",
+        "The tide table",
+        "tide = 3",
+    )
+    assert arbor("memory", "code", "list", vega, "--about", "tide", "--json").json["code"] == [snippet]
     assert arbor("memory", "code", "list", vega, "--about", "whales", "--json").json["code"] == []
-    assert arbor("memory", "code", "show", vega, kept["id"][-8:]).out.strip() == "tide = 3"
+    assert arbor("memory", "code", "show", vega, snippet["id"][-8:]).out.strip() == "tide = 3"
 
 
 def test_the_mind_is_shown_and_rebuilt(arbor: Arbor, vega: str) -> None:

@@ -22,27 +22,27 @@ from tests.integration.contacts.receivers import a_web_receiver
 def agent(tenant: Tenant) -> Agent:
     """Return an agent of the only tenant."""
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory.create(name="Vega")
-        AgentStateFactory.create(agent=made)
-        ScheduleFactory.create(agent=made)
-    return made
+        created: Agent = AgentFactory.create(name="Vega")
+        AgentStateFactory.create(agent=created)
+        ScheduleFactory.create(agent=created)
+    return created
 
 
 def written(agent: Agent, **values: Any) -> OutboxMessage:
     with tenant_transaction(agent.tenant_id):
-        made: OutboxMessage = OutboxMessageFactory.create(agent=agent, **values)
-    return made
+        message: OutboxMessage = OutboxMessageFactory.create(agent=agent, **values)
+    return message
 
 
 def now(message: OutboxMessage) -> OutboxMessage:
     with tenant_transaction(message.tenant_id):
-        found: OutboxMessage = OutboxMessage.objects.get(id=message.id)
-    return found
+        row: OutboxMessage = OutboxMessage.objects.get(id=message.id)
+    return row
 
 
 def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Agent) -> None:
     assert "agents write to the inbox" in arbor("contact", "channel", "list").out
-    made = arbor(
+    ran = arbor(
         "contact",
         "channel",
         "add",
@@ -55,10 +55,10 @@ def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Age
         "Vega",
         "--json",
     ).json
-    assert made["secret"].startswith("whsec_")
+    assert ran["secret"].startswith("whsec_")
     (listed,) = arbor("contact", "channel", "list", "--json").json["channels"]
     assert (listed["name"], listed["agent"], listed["enabled"]) == ("ops", "Vega", True)
-    assert made["secret"] not in arbor("contact", "channel", "list").out
+    assert ran["secret"] not in arbor("contact", "channel", "list").out
     assert "ops is disabled" in arbor("contact", "channel", "disable", "ops").out
     assert arbor("contact", "channel", "enable", "ops", "--json").json["enabled"] is True
     assert "ops is removed" in arbor("contact", "channel", "remove", "ops").out
@@ -67,11 +67,11 @@ def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Age
 
 
 def test_a_new_webhooks_secret_is_told_once(arbor: Arbor, agent: Agent) -> None:
-    said = arbor(
+    ran = arbor(
         "contact", "channel", "add", "ops", "--kind", "webhook", "--to", "https://example.org/hook"
     ).out
-    assert "whsec_" in said
-    assert "It is not shown again" in said
+    assert "whsec_" in ran
+    assert "It is not shown again" in ran
 
 
 def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent) -> None:
@@ -79,19 +79,19 @@ def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent
     added = arbor("contact", "channel", "add", "ops", "--kind", "webhook", "--to", secret, "--json")
     failed = written(agent, kind="webhook", target=secret, status="failed", sent_at=None)
     written(agent, kind="email", target="ann@example.org")
-    said = [
+    outputs = [
         added.out,
         *(arbor(what, "list", *how).out for what in ("channel", "outbox") for how in ((), ("--json",))),
         arbor("contact", "outbox", "retry", str(failed.id), "--json").out,
     ]
-    assert "s3cret" not in "".join(said)
+    assert "s3cret" not in "".join(outputs)
     assert added.json["target"] == "https://example.org/…"
-    told = arbor("contact", "outbox", "list", "--json").json["messages"]
-    assert {message["target"] for message in told} == {"https://example.org/…", "ann@example.org"}
+    messages = arbor("contact", "outbox", "list", "--json").json["messages"]
+    assert {message["target"] for message in messages} == {"https://example.org/…", "ann@example.org"}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wanted"),
+    ("arguments", "message"),
     [
         (("--kind", "webhook", "--to", "http://example.org"), "begins with https://"),
         (("--kind", "webhook", "--to", "https://me:pw@example.org"), "holds no user and password"),
@@ -103,11 +103,11 @@ def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent
     ],
 )
 def test_a_target_that_cannot_be_is_refused(
-    arguments: tuple[str, ...], wanted: str, arbor: Arbor, agent: Agent
+    arguments: tuple[str, ...], message: str, arbor: Arbor, agent: Agent
 ) -> None:
     ran = arbor("contact", "channel", "add", "x", *arguments)
     assert ran.code == 1
-    assert wanted in " ".join(ran.err.split())
+    assert message in " ".join(ran.err.split())
 
 
 def test_no_two_channels_have_one_name(arbor: Arbor, agent: Agent) -> None:
@@ -166,8 +166,8 @@ def test_undelivered_messages_are_listed_retried_and_cancelled(arbor: Arbor, age
         last_error="no line",
     )
     assert "no line" in arbor("contact", "outbox", "list", "--status", "failed").out
-    told = arbor("contact", "outbox", "list", "--agent", "Vega", "--json").json
-    assert (told["failed"], told["messages"][0]["last_error"]) == (1, "no line")
+    listed = arbor("contact", "outbox", "list", "--agent", "Vega", "--json").json
+    assert (listed["failed"], listed["messages"][0]["last_error"]) == (1, "no line")
     assert arbor("contact", "outbox", "retry", str(failed.id), "--json").json["status"] == "pending"
     assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
     assert now(failed).status == DeliveryStatus.CANCELLED

@@ -19,13 +19,13 @@ _RESOLVED = {
 
 def _required(command: click.Command, file: Path) -> list[str]:
     """Return arguments and options that satisfy the parser, whatever they mean."""
-    given: list[str] = []
+    arguments: list[str] = []
     for param in command.params:
         if isinstance(param, click.Argument):
-            given.append(_value(param, file))
+            arguments.append(_value(param, file))
         elif isinstance(param, click.Option) and param.required:
-            given += [param.opts[0]] if param.is_flag else [param.opts[0], _value(param, file)]
-    return given
+            arguments += [param.opts[0]] if param.is_flag else [param.opts[0], _value(param, file)]
+    return arguments
 
 
 def _value(param: click.Parameter, file: Path) -> str:

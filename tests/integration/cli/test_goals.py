@@ -71,7 +71,7 @@ def test_full_progress_completes_an_active_goal(arbor: Arbor, vega: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["add", "Vega", "Survey the target area"], 1, "already"),
         (["move", "Vega", "Ferry", "active"], 1, "has no goal 'Ferry'"),
@@ -84,11 +84,11 @@ def test_full_progress_completes_an_active_goal(arbor: Arbor, vega: str) -> None
     ],
 )
 def test_a_wrong_command_explains_itself_with_its_exit_code(
-    arbor: Arbor, vega: str, arguments: list[str], code: int, said: str
+    arbor: Arbor, vega: str, arguments: list[str], code: int, message: str
 ) -> None:
     ran = arbor("goal", *arguments)
     assert ran.code == code
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_an_agent_without_goals_is_told_how_to_get_one(arbor: Arbor, vega: str) -> None:

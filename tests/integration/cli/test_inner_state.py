@@ -43,8 +43,8 @@ def test_a_boundary_is_added_tested_removed_and_restored(arbor: Arbor, vega: str
     )
     assert added.json["embedded"] is True
     assert "its own" in arbor("self", "boundary", "list", vega).out
-    crossed = arbor("self", "boundary", "test", vega, "Any gossip?", "--json").json["crossed"]
-    assert [(match["boundary"], match["why"]) for match in crossed] == [("no_gossip", "it says “gossip”")]
+    matches = arbor("self", "boundary", "test", vega, "Any gossip?", "--json").json["crossed"]
+    assert [(match["boundary"], match["why"]) for match in matches] == [("no_gossip", "it says “gossip”")]
     by_meaning = arbor("self", "boundary", "test", vega, "Tell me what Bo said!", "--json").json["crossed"]
     assert [match["boundary"] for match in by_meaning] == ["no_gossip"]
     assert "crosses no boundary" in arbor("self", "boundary", "test", vega, "Good morning.").out
@@ -94,7 +94,7 @@ def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:
     assert "Nothing waits" in arbor("self", "proposal", "list", vega).out
     with tenant_transaction(tenant_by_slug("acme").id):
         agent = Agent.objects.get(name=vega)
-        made = propose(
+        proposed = propose(
             agent_id=agent.id,
             proposals=[
                 NewProposal(
@@ -108,11 +108,13 @@ def test_proposals_are_listed_and_decided(arbor: Arbor, vega: str) -> None:
             ],
         ).made
     assert len(arbor("self", "proposal", "list", vega, "--json").json["proposals"]) == 3
-    accepted = arbor("self", "proposal", "accept", vega, short(made[0].id), "--reason", "true", "--json").json
+    accepted = arbor(
+        "self", "proposal", "accept", vega, short(proposed[0].id), "--reason", "true", "--json"
+    ).json
     assert (accepted["status"], accepted["decided_by"].startswith("cli:")) == ("accepted", True)
-    assert "rejected" in arbor("self", "proposal", "reject", vega, str(made[1].id)).out
-    assert arbor("self", "proposal", "defer", vega, str(made[2].id), "--json").json["deferrals"] == 1
-    assert arbor("self", "proposal", "reject", vega, str(made[0].id)).code == 1
+    assert "rejected" in arbor("self", "proposal", "reject", vega, str(proposed[1].id)).out
+    assert arbor("self", "proposal", "defer", vega, str(proposed[2].id), "--json").json["deferrals"] == 1
+    assert arbor("self", "proposal", "reject", vega, str(proposed[0].id)).code == 1
     assert "[b]draw[/b]" in arbor("self", "proposal", "list", vega, "--all").out
     with tenant_transaction(tenant_by_slug("acme").id):
         assert IdentityAspect.objects.filter(content="I [b]draw[/b] maps.", kind="agency").exists()

@@ -143,17 +143,17 @@ def test_a_narrow_terminal_shows_the_terms_below_each_memory(
 ) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     monkeypatch.setattr(memory_views, "_WIDE", 10_000)
-    said, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
-    assert "Nora: I planted the quince in May." in said
+    line, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
+    assert "Nora: I planted the quince in May." in line
     assert "words ." in receipt
     assert " + " in receipt
 
 
 def test_the_receipt_is_whole_in_json_and_a_look_does_not_count(arbor: Arbor, vega: str, talk: str) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
-    told = arbor("recall", vega, "quince", "-k", "3", "--json").json
-    assert (told["agent"], told["tenant"], told["query"]) == ("Vega", "acme", "quince")
-    for result in told["results"]:
+    recalled = arbor("recall", vega, "quince", "-k", "3", "--json").json
+    assert (recalled["agent"], recalled["tenant"], recalled["query"]) == ("Vega", "acme", "quince")
+    for result in recalled["results"]:
         assert abs(sum(result["terms"].values()) - result["score"]) < 0.001
     with tenant_transaction(tenant_by_slug("acme").id):
         assert not MemoryAccess.objects.exists()
@@ -178,16 +178,16 @@ def test_a_recall_is_narrowed(arbor: Arbor, vega: str, talk: str) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
     arbor("memory", "add", vega, "Quinces want sun.", "--type", "semantic", "--concept", "garden")
 
-    def said(*options: str) -> set[str]:
-        told = arbor("recall", vega, "quince", "-k", "50", "--json", *options).json
-        return {memory["content"] for memory in told["results"]}
+    def contents(*options: str) -> set[str]:
+        recalled = arbor("recall", vega, "quince", "-k", "50", "--json", *options).json
+        return {memory["content"] for memory in recalled["results"]}
 
-    assert said("--concept", "garden") == {"Quinces want sun."}
-    assert len(said("--type", "episodic")) == 3
+    assert contents("--concept", "garden") == {"Quinces want sun."}
+    assert len(contents("--type", "episodic")) == 3
     (episode,) = arbor("memory", "episodes", vega, "--json").json["episodes"]
-    assert said("--episode", episode["id"]) == said("--type", "episodic")
-    assert said("--until", "2000-01-01") == said("--session", "nowhere") == set()
-    assert "Quinces want sun." not in said("--min-trust", "0.9")
+    assert contents("--episode", episode["id"]) == contents("--type", "episodic")
+    assert contents("--until", "2000-01-01") == contents("--session", "nowhere") == set()
+    assert "Quinces want sun." not in contents("--min-trust", "0.9")
     assert "nothing of that kind" in arbor("recall", vega, "quince", "--session", "nowhere").out
     for options, code in (
         (("--min-trust", "7"), 2),

@@ -66,14 +66,14 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
     )
     with tenant_transaction(tenant_by_slug("acme").id):
         PracticeFactory(memory=Memory.objects.get(id=chosen))
-    told = arbor("memory", "show", vega, short(chosen), "--json").json
-    assert told["detail"]["steps"] == ["Wait for slack water", "Note the tide"]
-    assert told["importance_receipt"]["reasons"]
-    assert told["practice"] == {"successes": 3, "failures": 1}
-    assert [concept["name"] for concept in told["concepts"]] == ["tide"]
-    (relation,) = told["relations"]
+    shown = arbor("memory", "show", vega, short(chosen), "--json").json
+    assert shown["detail"]["steps"] == ["Wait for slack water", "Note the tide"]
+    assert shown["importance_receipt"]["reasons"]
+    assert shown["practice"] == {"successes": 3, "failures": 1}
+    assert [concept["name"] for concept in shown["concepts"]] == ["tide"]
+    (relation,) = shown["relations"]
     assert (relation["from"], relation["relation"], relation["note"]) == ("this", "requires", "by the log")
-    assert told["neighborhood"]["stale"] is True
+    assert shown["neighborhood"]["stale"] is True
     people = arbor("memory", "show", vega, chosen).out
     for words in (
         "1. Wait for slack water",
@@ -94,8 +94,11 @@ def test_a_memory_is_shown_with_how_it_rings_with_the_self(arbor: Arbor, vega: s
         agent = Agent.objects.get(name=vega)
         aspect = IdentityAspectFactory(agent=agent, content="I am patient.", stability=0.5)
     arbor("memory", "graph", "relate", vega, chosen, "supports", f"aspect:{aspect.id}", "--weight", "0.8")
-    told = arbor("memory", "show", vega, chosen, "--json").json["resonance"]
-    assert (told["score"], [aspect["text"] for aspect in told["aspects"]]) == (0.4, ["I am patient."])
+    resonance = arbor("memory", "show", vega, chosen, "--json").json["resonance"]
+    assert (resonance["score"], [aspect["text"] for aspect in resonance["aspects"]]) == (
+        0.4,
+        ["I am patient."],
+    )
     assert "+0.40 I am patient." in arbor("memory", "show", vega, chosen).out
 
 
@@ -116,9 +119,9 @@ def test_another_agents_memory_is_not_found(arbor: Arbor, vega: str) -> None:
 def test_the_nearest_in_meaning_are_shown(arbor: Arbor, vega: str) -> None:
     ice = added(arbor, "The river froze.", "episodic")
     added(arbor, "Read the gauge at slack water.", "procedural", "--step", "Wait")
-    found = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
-    assert [(memory["id"], memory["type"]) for memory in found] == [(ice, "episodic")]
-    assert found[0]["similarity"] > 0.2
+    similar = arbor("memory", "similar", vega, "ice on the river", "-k", "1", "--json").json["results"]
+    assert [(memory["id"], memory["type"]) for memory in similar] == [(ice, "episodic")]
+    assert similar[0]["similarity"] > 0.2
     of_type = arbor("memory", "similar", vega, "ice", "--type", "procedural", "--json").json["results"]
     assert {memory["type"] for memory in of_type} == {"procedural"}
     assert "The river froze." in arbor("memory", "similar", vega, "ice on the river").out
@@ -144,8 +147,8 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
         "--against-belief",
         belief,
     )
-    told = arbor("memory", "show", vega, new, "--json").json
-    assert told["trust"] == pytest.approx(0.5 * (0.15 + 0.85 * 0.9))
+    shown = arbor("memory", "show", vega, new, "--json").json
+    assert shown["trust"] == pytest.approx(0.5 * (0.15 + 0.85 * 0.9))
     pairs = arbor("memory", "graph", "contradictions", vega, "--json").json["contradictions"]
     assert {frozenset((pair["first"]["text"], pair["second"]["text"])) for pair in pairs} == {
         frozenset(("The ice broke in March.", "The ice held all winter.")),
@@ -158,7 +161,7 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "said"),
+    ("options", "code", "message"),
     [
         (("--type", "procedural"), 2, "a procedure has steps"),
         (("--type", "semantic", "--step", "x"), 2, "a memory that is semantic has no --step"),
@@ -170,12 +173,12 @@ def test_a_fact_is_trusted_by_its_sources_and_its_bearing_on_beliefs(arbor: Arbo
     ],
 )
 def test_an_invalid_memory_is_refused_with_the_reason(
-    arbor: Arbor, vega: str, options: tuple[str, ...], code: int, said: str
+    arbor: Arbor, vega: str, options: tuple[str, ...], code: int, message: str
 ) -> None:
     before = arbor("memory", "list", vega, "--status", "all", "-k", "1000", "--json").json
     ran = arbor("memory", "add", vega, "Something.", *options)
     assert ran.code == code
-    assert said in ran.err
+    assert message in ran.err
     assert arbor("memory", "list", vega, "--status", "all", "-k", "1000", "--json").json == before
 
 
@@ -204,8 +207,8 @@ def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str
     gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     assert arbor("memory", "practise", vega, gauge, "--success", "--json").json["success_rate"] == 1.0
     assert "worked out 1 of 2 times" in arbor("memory", "practise", vega, gauge, "--failure").out
-    told = arbor("memory", "show", vega, gauge, "--json").json["practice"]
-    assert told == {"successes": 1, "failures": 1}
+    practice = arbor("memory", "show", vega, gauge, "--json").json["practice"]
+    assert practice == {"successes": 1, "failures": 1}
     assert arbor("memory", "practise", vega, gauge).code == 2
     fact = added(arbor, "The tide turns.")
     refused = arbor("memory", "practise", vega, fact, "--success")
@@ -222,8 +225,8 @@ def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> N
     raised = arbor(*log, "--trust", "0.9", "--json").json["trust"]
     assert raised > before
     assert f"trusted by {raised:.2f} now" in arbor(*log, "--trust", "0.9").out
-    told = arbor("memory", "show", vega, fact, "--json").json
-    assert [source["reference"] for source in told["detail"]["sources"]] == ["Ana", "harbour-log"]
+    shown = arbor("memory", "show", vega, fact, "--json").json
+    assert [source["reference"] for source in shown["detail"]["sources"]] == ["Ana", "harbour-log"]
     assert arbor(*log, "--trust", "7").code == 2
     gauge = added(arbor, "Read the gauge.", "procedural", "--step", "Wait")
     refused = arbor("memory", "source", vega, gauge, "--kind", "person", "--reference", "Ana")

@@ -52,9 +52,9 @@ def test_a_dry_run_of_forgetting_lists_memories_and_keeps_them(arbor: Arbor, veg
     with tenant_transaction(tenant_by_slug("acme").id):
         long_ago = datetime(2020, 1, 1, tzinfo=UTC)
         Memory.objects.filter(id=chosen).update(created_at=long_ago, occurred_at=long_ago)
-    told = arbor("memory", "forget", vega, "--dry-run", "--json").json
-    assert [memory["id"] for memory in told["memories"]] == [chosen]
-    assert sum(told["going"].values()) == 1
+    plan = arbor("memory", "forget", vega, "--dry-run", "--json").json
+    assert [memory["id"] for memory in plan["memories"]] == [chosen]
+    assert sum(plan["going"].values()) == 1
     assert "would be archived" in arbor("memory", "forget", vega, "--dry-run").out
     assert arbor("memory", "forget", vega).code == 2
     with tenant_transaction(tenant_by_slug("acme").id):
@@ -89,10 +89,10 @@ def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) 
         "--json",
     ).json["id"]
     assert "Vega holds it for 1d." in arbor("memory", "buffer", "add", vega, "The lock is being mended.").out
-    found = arbor("memory", "buffer", "list", vega, "--search", "why did the ferryman cough?", "--json").json[
+    items = arbor("memory", "buffer", "list", vega, "--search", "why did the ferryman cough?", "--json").json[
         "held"
     ]
-    assert [item["id"] for item in found] == [cough]
+    assert [item["id"] for item in items] == [cough]
     assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega, "--search", "the ferryman").out
     nothing = arbor("memory", "buffer", "list", vega, "--search", "quantum chromodynamics")
     assert "buffer has nothing about it" in nothing.out
@@ -109,8 +109,8 @@ def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) 
     assert (unknown.code, "has no" in unknown.err) == (1, True)
     assert arbor("memory", "buffer", "add", vega, "Too long.", "--for", "99d").code == 1
     with tenant_transaction(tenant_by_slug("acme").id):
-        said = AuditEvent.objects.filter(message__contains="hold").values_list("message", flat=True)
-        assert list(said) == ["gave Vega something to hold"] * 2
+        messages = AuditEvent.objects.filter(message__contains="hold").values_list("message", flat=True)
+        assert list(messages) == ["gave Vega something to hold"] * 2
         assert AuditEvent.objects.filter(message="made a memory of what was only held").count() == 1
 
 

@@ -55,7 +55,7 @@ def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("validate", "gone.dot"), 1, "there is no file gone.dot"),
         (("run",), 2, "Missing option '--dry'"),
@@ -71,11 +71,11 @@ def test_a_graph_is_read_from_standard_input(arbor: Arbor) -> None:
     ],
 )
 def test_a_wrong_command_explains_itself_with_its_exit_code(
-    arbor: Arbor, arguments: tuple[str, ...], code: int, said: str
+    arbor: Arbor, arguments: tuple[str, ...], code: int, message: str
 ) -> None:
     ran = arbor("ops", "pipeline", *arguments)
 
-    assert (ran.code, said in ran.err) == (code, True)
+    assert (ran.code, message in ran.err) == (code, True)
 
 
 def test_a_file_that_is_no_text_is_refused(arbor: Arbor, tmp_path: Path) -> None:
@@ -128,13 +128,13 @@ def test_a_graph_is_drawn_as_svg(arbor: Arbor, own: str, tmp_path: Path) -> None
     file = tmp_path / "own.svg"
 
     assert arbor("ops", "pipeline", "viz", own, "-o", str(file)).code == 0
-    written = file.read_text()
-    root = ElementTree.fromstring(written)
+    svg = file.read_text()
+    root = ElementTree.fromstring(svg)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    assert "Look" in written
-    assert "&lt;around&gt;" in written
-    assert arbor("ops", "pipeline", "viz", own).out == written
-    assert arbor("ops", "pipeline", "viz", own, "--json").json["svg"] == written
+    assert "Look" in svg
+    assert "&lt;around&gt;" in svg
+    assert arbor("ops", "pipeline", "viz", own).out == svg
+    assert arbor("ops", "pipeline", "viz", own, "--json").json["svg"] == svg
     assert arbor("ops", "pipeline", "viz", own, "-o", str(file), "--json").json["file"] == str(file)
     refused = arbor("ops", "pipeline", "viz", own, "-o", str(tmp_path / "no" / "x.svg"))
     assert (refused.code, refused.err.startswith("arbor: ")) == (1, True)

@@ -25,8 +25,8 @@ def vega(arbor: Arbor, one_tenant: str, tmp_path: Path) -> str:
 
 
 def test_the_episode_that_a_query_is_about_comes_first(arbor: Arbor, vega: str) -> None:
-    told = arbor("recall", vega, "the quince that Nora planted", "--episodes", "--json").json
-    best = told["episodes"][0]
+    recalled = arbor("recall", vega, "the quince that Nora planted", "--episodes", "--json").json
+    best = recalled["episodes"][0]
     assert "garden" in best["session"]
     assert best["memories"] == 2
     assert best["score"] == pytest.approx(sum(best["terms"].values()), abs=0.001)

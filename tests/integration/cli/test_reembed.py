@@ -31,9 +31,9 @@ def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
     assert (everyone["dimension"], everyone["memories"]) == (64, vega["memories"])
     assert [agent["tenant"] for agent in everyone["agents"]] == ["globex"]
     assert remembering("memory", "reembed", *to).json["agents"] == []
-    found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
-    assert found.code == 0
-    assert "cook" in found.out
+    recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
+    assert recalled.code == 0
+    assert "cook" in recalled.out
 
 
 def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering: Arbor) -> None:
@@ -47,7 +47,7 @@ def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (["--dimension", "1025"], 1, "must be at most 1024, got 1025"),
         (["--dimension", "100"], 1, "the dimension must be 64, 128, 256 for wordllama, got 100"),
@@ -60,11 +60,11 @@ def test_without_options_everybody_is_moved_to_what_the_settings_say(remembering
     ],
 )
 def test_an_impossible_move_is_refused_with_the_valid_choices(
-    remembering: Arbor, arguments: list[str], code: int, said: str
+    remembering: Arbor, arguments: list[str], code: int, message: str
 ) -> None:
     ran = remembering("memory", "reembed", *arguments)
     assert ran.code == code
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_ctrl_c_is_safe(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +74,6 @@ def test_ctrl_c_is_safe(remembering: Arbor, monkeypatch: pytest.MonkeyPatch) -> 
     with monkeypatch.context() as broken:
         broken.setattr(reembed, "switch_model", interrupted)
         assert remembering("memory", "reembed", "--dimension", "64").code == 130
-    found = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
-    assert "cook" in found.out
+    recalled = remembering("recall", "Vega", "who is asleep?", "--tenant", "acme")
+    assert "cook" in recalled.out
     assert remembering("memory", "reembed", "--dimension", "64", "--json").json["memories"] > 6

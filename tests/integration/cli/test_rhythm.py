@@ -17,10 +17,14 @@ def vega(arbor: Arbor, one_tenant: str) -> str:
 
 
 def test_an_agent_perceives(arbor: Arbor, vega: str) -> None:
-    told = json.loads(
+    perceived = json.loads(
         arbor("agent", "perceive", vega, "It snows.", "--urgent", "--detail", '{"at": "pier"}', "--json").out
     )
-    assert (told["kind"], told["urgent"], told["agent_status"]) == ("environment", True, "active")
+    assert (perceived["kind"], perceived["urgent"], perceived["agent_status"]) == (
+        "environment",
+        True,
+        "active",
+    )
     assert "due now" in arbor("agent", "perceive", vega, "Stop.", "--kind", "interrupt").out
     assert arbor("agent", "perceive", vega, "x", "--kind", "user_message").code == 2
     assert arbor("agent", "perceive", vega, "x", "--detail", "[1]").code == 2
@@ -42,11 +46,15 @@ def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
         "--steady",
     )
     assert ran.code == 0, ran.err
-    said = json.loads(arbor("agent", "policy", "show", vega, "--json").out)
-    assert (said["active_from"], said["time_zone"], said["adaptive"]) == ("08:00:00", "Europe/Berlin", False)
+    policy = json.loads(arbor("agent", "policy", "show", vega, "--json").out)
+    assert (policy["active_from"], policy["time_zone"], policy["adaptive"]) == (
+        "08:00:00",
+        "Europe/Berlin",
+        False,
+    )
     assert arbor("agent", "policy", "set", vega, "--daily-usd", "none", "--hours", "none").code == 0
-    said = json.loads(arbor("agent", "policy", "show", vega, "--json").out)
-    assert (said["active_from"], said["daily_usd"], said["time_zone"]) == (None, None, "Europe/Berlin")
+    policy = json.loads(arbor("agent", "policy", "show", vega, "--json").out)
+    assert (policy["active_from"], policy["daily_usd"], policy["time_zone"]) == (None, None, "Europe/Berlin")
 
 
 def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
@@ -60,8 +68,8 @@ def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
     ):
         assert line in shown
     assert arbor("tenant", "limit", "acme", "--usd", "25").code == 0
-    given = ("--budget", "ticks", "--hours", "22:00-06:00", "--daily-usd", "0.5", "--follow-ups", "0")
-    shown = " ".join(arbor("agent", "policy", "set", vega, *given).out.split())
+    options = ("--budget", "ticks", "--hours", "22:00-06:00", "--daily-usd", "0.5", "--follow-ups", "0")
+    shown = " ".join(arbor("agent", "policy", "set", vega, *options).out.split())
     for line in (
         "ticks a cycle",
         "active 22:00 to 06:00 UTC",
@@ -72,7 +80,7 @@ def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "fault"),
+    ("options", "code", "fault"),
     [
         (["--time-zone", "Mars/Olympus"], 1, "Europe/Berlin"),
         (["--hours", "08:00-08:00"], 1, "08:00 twice"),
@@ -89,9 +97,9 @@ def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
     ],
 )
 def test_a_policy_that_is_none_is_refused(
-    arbor: Arbor, vega: str, given: list[str], code: int, fault: str
+    arbor: Arbor, vega: str, options: list[str], code: int, fault: str
 ) -> None:
-    ran = arbor("agent", "policy", "set", vega, *given)
+    ran = arbor("agent", "policy", "set", vega, *options)
     assert ran.code == code
     assert fault in ran.err
 
@@ -112,10 +120,10 @@ def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> 
     first = cycle["ticks"][0]["heartbeat_id"]
     replayed = arbor("agent", "replay", first, "--model", "reflex/default", "--json")
     assert replayed.code == 0, replayed.out
-    told = json.loads(replayed.out)
-    assert told["same"]
-    assert [decision["action"] for decision in told["other"]["decisions"]] == [
-        decision["action"] for decision in told["decisions"]
+    replay = json.loads(replayed.out)
+    assert replay["same"]
+    assert [decision["action"] for decision in replay["other"]["decisions"]] == [
+        decision["action"] for decision in replay["decisions"]
     ]
     assert "the same" in arbor("agent", "replay", first).out
     assert arbor("tenant", "create", "globex").code == 0
@@ -135,8 +143,8 @@ def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> 
 
 def test_usage_and_notices_are_shown(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "run", vega, "--here").code == 0
-    said = json.loads(arbor("agent", "show", vega, "--json").out)
-    assert said["used_today"]["beats"] == 1
-    assert said["used_today"]["level"] == "normal"
+    shown = json.loads(arbor("agent", "show", vega, "--json").out)
+    assert shown["used_today"]["beats"] == 1
+    assert shown["used_today"]["level"] == "normal"
     assert "today: 1 heartbeats" in arbor("agent", "show", vega).out
     assert set(json.loads(arbor("status", "--json").out)["notices"]) >= {"loop", "budget"}

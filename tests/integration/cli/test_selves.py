@@ -26,15 +26,15 @@ def test_a_new_agent_believes_what_its_template_values(arbor: Arbor, vega: str) 
 
 
 def test_a_belief_is_held_revised_and_dropped(arbor: Arbor, vega: str) -> None:
-    held = arbor("self", "belief", "add", vega, "[b]Ice[/b] holds.", "--about", "world", "--json").json
-    assert (held["confidence"], held["status"]) == (0.7, "held")
+    belief = arbor("self", "belief", "add", vega, "[b]Ice[/b] holds.", "--about", "world", "--json").json
+    assert (belief["confidence"], belief["status"]) == (0.7, "held")
     assert "[b]Ice[/b] holds." in arbor("self", "belief", "list", vega).out
     assert arbor("self", "belief", "add", vega, "[b]Ice[/b] holds.").code == 1
     revised = arbor(
-        "self", "belief", "revise", vega, short(held["id"]), "--confidence", "0.2", "--status", "questioned"
+        "self", "belief", "revise", vega, short(belief["id"]), "--confidence", "0.2", "--status", "questioned"
     )
     assert "is questioned, 20% sure" in revised.out
-    assert arbor("self", "belief", "drop", vega, held["id"], "--reason", "it broke").code == 0
+    assert arbor("self", "belief", "drop", vega, belief["id"], "--reason", "it broke").code == 0
     assert "holds." not in arbor("self", "belief", "list", vega).out
     assert "holds." in arbor("self", "belief", "list", vega, "--all").out
     with tenant_transaction(tenant_by_slug("acme").id):
@@ -44,11 +44,11 @@ def test_a_belief_is_held_revised_and_dropped(arbor: Arbor, vega: str) -> None:
 
 
 def test_an_aspect_is_taken_and_dropped(arbor: Arbor, vega: str) -> None:
-    taken = arbor(
+    aspect = arbor(
         "self", "identity", "add", vega, "I finish what I begin.", "--kind", "agency", "--json"
     ).json
     assert "I finish what I begin." in arbor("self", "identity", "list", vega).out
-    assert arbor("self", "identity", "drop", vega, short(taken["id"])).code == 0
+    assert arbor("self", "identity", "drop", vega, short(aspect["id"])).code == 0
     assert "I finish what I begin." not in arbor("self", "identity", "list", vega).out
 
 

@@ -29,8 +29,8 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_templates_are_listed_and_shown(arbor: Arbor, one_tenant: str) -> None:
-    found = arbor("agent", "template", "list", "--json").json["templates"]
-    assert {template["name"] for template in found} >= {"Scout", "Monitor"}
+    templates = arbor("agent", "template", "list", "--json").json["templates"]
+    assert {template["name"] for template in templates} >= {"Scout", "Monitor"}
     assert "Scout" in arbor("agent", "template", "list").out
     shown = arbor("agent", "template", "show", "scout", "--json").json
     assert shown["source_text"].startswith("---\nname: Scout")

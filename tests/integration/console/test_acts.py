@@ -20,7 +20,7 @@ from tests.support.console import World
 
 
 @pytest.fixture(autouse=True)
-def told() -> Iterator[list[TaskMessage]]:
+def published() -> Iterator[list[TaskMessage]]:
     """Collect what the fleet would be told."""
     with captured() as messages:
         yield messages
@@ -64,13 +64,13 @@ def test_an_operator_acts(
 
 
 def test_beating_now_claims_the_agent_and_tells_the_fleet(
-    operator: Client, world: World, told: list[TaskMessage]
+    operator: Client, world: World, published: list[TaskMessage]
 ) -> None:
     response = operator.post(world.act, {"act": "tick"}, follow=True)
     assert "will beat at once" in response.content.decode()
     with tenant_transaction(world.tenant.id):
         assert HeartbeatSchedule.objects.get().state == ScheduleState.QUEUED
-    assert [message.task for message in told] == [Task.ADVANCE]
+    assert [message.task for message in published] == [Task.ADVANCE]
     assert audited(world) == [(AuditAction.OPERATOR_ACT, "user:operator-person")]
 
 

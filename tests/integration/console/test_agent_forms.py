@@ -23,7 +23,7 @@ NEW = "/admin/agents/agent/add/"
 
 
 @pytest.fixture(autouse=True)
-def told() -> Iterator[None]:
+def published() -> Iterator[None]:
     with captured():
         yield
 
@@ -61,9 +61,9 @@ def test_an_operator_makes_an_agent_and_sees_it(
 
 
 def test_an_agent_need_not_start_at_once(operator: Client, tenant: Tenant, templates: None) -> None:
-    asked = wish()
-    del asked["start"]
-    operator.post(NEW, asked)
+    form = wish()
+    del form["start"]
+    operator.post(NEW, form)
     assert agents(tenant) == {"Vega": AgentStatus.CREATED}
 
 
@@ -100,7 +100,7 @@ def test_a_suspended_tenant_is_named_beside_the_form(
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"name": "Scout of"}, "has an agent"),
         ({"name": "<b>"}, "begins with a letter"),
@@ -110,13 +110,13 @@ def test_a_suspended_tenant_is_named_beside_the_form(
     ],
 )
 def test_an_invalid_form_creates_no_agent(
-    operator: Client, tenant: Tenant, templates: None, changes: dict[str, str], said: str
+    operator: Client, tenant: Tenant, templates: None, changes: dict[str, str], message: str
 ) -> None:
     operator.post(NEW, wish(name="Scout of"))
     before = agents(tenant)
     response = operator.post(NEW, wish(**changes))
     assert response.status_code == 200
-    assert said in response.content.decode()
+    assert message in response.content.decode()
     assert agents(tenant) == before
 
 

@@ -19,7 +19,7 @@ from tests.unit.heartbeat.builders import goal, intent, situation
 
 
 @pytest.mark.parametrize(
-    ("trigger", "said"),
+    ("trigger", "cause"),
     [
         (Trigger.TIMER, "its timer"),
         (Trigger.EVENT, "an event"),
@@ -28,7 +28,7 @@ from tests.unit.heartbeat.builders import goal, intent, situation
     ],
 )
 def test_a_heartbeat_page_shows_its_feeling_and_its_trigger(
-    viewer: Client, world: World, trigger: Trigger, said: str
+    viewer: Client, world: World, trigger: Trigger, cause: str
 ) -> None:
     with tenant_transaction(world.tenant.id):
         beat = HeartbeatFactory(trigger=trigger, emotional_valence=-0.25, arousal=0.75)
@@ -36,10 +36,10 @@ def test_a_heartbeat_page_shows_its_feeling_and_its_trigger(
     facts = page.partition('id="beat-facts"')[2].partition("</dl>")[0]
     assert "Low and stirred up" in facts
     assert "valence -0.25 of -1 to 1, arousal 0.75 of 1" in facts
-    assert f"<dd>{said}</dd>" in facts
+    assert f"<dd>{cause}</dd>" in facts
 
 
-def seen(**changes: Any) -> dict[str, Any]:
+def situation_with(**changes: Any) -> dict[str, Any]:
     """Return what a heartbeat saw, as its row keeps it."""
     return situation(goals=[goal()], intents=[intent()], **changes).model_dump(mode="json")
 
@@ -50,9 +50,9 @@ def shown(viewer: Client, beat: Heartbeat) -> str:
 
 def test_a_heartbeat_page_explains_its_mode_where_the_situation_can(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        told = HeartbeatFactory(mode="goal_pursuit", situation=seen())
-        by_other_rules = HeartbeatFactory(mode="reflection", situation=seen())
-    assert "1 committed step waited to be done." in shown(viewer, told)
+        explained = HeartbeatFactory(mode="goal_pursuit", situation=situation_with())
+        by_other_rules = HeartbeatFactory(mode="reflection", situation=situation_with())
+    assert "1 committed step waited to be done." in shown(viewer, explained)
     assert 'id="why-mode"' not in shown(viewer, by_other_rules)
 
 
@@ -94,7 +94,7 @@ def test_a_beats_change_of_a_goal_leads_to_the_goal_by_its_title(viewer: Client,
 def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         beat = HeartbeatFactory(
-            agent=world.agent, situation=seen(energy_unit="ticks"), energy_start=3.0, energy_end=2.0
+            agent=world.agent, situation=situation_with(energy_unit="ticks"), energy_start=3.0, energy_end=2.0
         )
     facts = shown(viewer, beat).partition('id="beat-facts"')[2]
     assert "<dt>Ticks</dt>" in facts

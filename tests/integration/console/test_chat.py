@@ -28,16 +28,16 @@ from tests.support.console import World
 @pytest.fixture
 def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory(name="Vega", character={"name": "Vega"})
-        AgentStateFactory(agent=made)
-        ScheduleFactory(agent=made)
-        return made
+        created: Agent = AgentFactory(name="Vega", character={"name": "Vega"})
+        AgentStateFactory(agent=created)
+        ScheduleFactory(agent=created)
+        return created
 
 
 @pytest.fixture
 def messages(database: None) -> Iterator[list[TaskMessage]]:
-    with captured() as found:
-        yield found
+    with captured() as captured_messages:
+        yield captured_messages
 
 
 def page_of(agent: Agent) -> str:
@@ -56,19 +56,19 @@ def test_an_operators_turn_is_stored_and_answered_by_a_worker(
     ProcessFactory(queues="llm,heartbeat")
     assert "Nobody has talked to it yet" in operator.get(page_of(agent)).content.decode()
 
-    said = operator.post(page_of(agent), {"text": "Is the river frozen?\r\nReally?"})
+    response = operator.post(page_of(agent), {"text": "Is the river frozen?\r\nReally?"})
 
-    assert (said.status_code, said["Location"]) == (302, f"{page_of(agent)}#latest")
+    assert (response.status_code, response["Location"]) == (302, f"{page_of(agent)}#latest")
     with tenant_transaction(agent.tenant_id):
         assert not ExternalCall.objects.exists(), "the request asks no model"
         assert ChatMessage.objects.get().content == "Is the river frozen?\nReally?"
         paused = HeartbeatSchedule.objects.get(agent_id=agent.id).paused_until
         assert paused is not None
         assert paused > datetime.now(UTC)
-    waiting = operator.get(page_of(agent)).content.decode()
-    assert 'http-equiv="refresh"' in waiting
-    assert "Vega thinks…" in waiting
-    assert 'id="say"' not in waiting
+    pending = operator.get(page_of(agent)).content.decode()
+    assert 'http-equiv="refresh"' in pending
+    assert "Vega thinks…" in pending
+    assert 'id="say"' not in pending
 
     answer(agent, messages)
 

@@ -32,14 +32,14 @@ def message(world: World) -> OutboxMessage:
 
 def written(world: World, **values: Any) -> OutboxMessage:
     with tenant_transaction(world.tenant.id):
-        made: OutboxMessage = OutboxMessageFactory.create(agent=world.agent, **values)
-    return made
+        message: OutboxMessage = OutboxMessageFactory.create(agent=world.agent, **values)
+    return message
 
 
 def now(message: OutboxMessage) -> OutboxMessage:
     with tenant_transaction(message.tenant_id):
-        found: OutboxMessage = OutboxMessage.objects.get(id=message.id)
-    return found
+        row: OutboxMessage = OutboxMessage.objects.get(id=message.id)
+    return row
 
 
 def act(client: Client, message: OutboxMessage, verb: str, **data: str) -> Any:
@@ -124,9 +124,9 @@ def test_a_failed_message_is_tried_again_or_withdrawn_on_record(operator: Client
         world, kind="email", target="ann@example.org", status="failed", sent_at=None, last_error="dead"
     )
     assert "Try again" in text_of(operator, page_of(failed))
-    with captured() as told:
+    with captured() as published:
         act(operator, failed, "retry")
-    assert [hint.task for hint in told] == [Task.DELIVER]
+    assert [hint.task for hint in published] == [Task.DELIVER]
     assert now(failed).status == DeliveryStatus.PENDING
     act(operator, failed, "cancel")
     assert now(failed).status == DeliveryStatus.CANCELLED
@@ -169,10 +169,10 @@ def test_an_operator_adds_a_webhook_and_sees_its_secret_once(operator: Client, w
         "audience": "user",
         "agent": "",
     }
-    made = operator.post(page, data)
-    secret = made.context["made"].secret
-    assert secret in made.content.decode()
-    assert "no-store" in made["Cache-Control"]
+    response = operator.post(page, data)
+    secret = response.context["made"].secret
+    assert secret in response.content.decode()
+    assert "no-store" in response["Cache-Control"]
     with tenant_transaction(world.tenant.id):
         channel = Channel.objects.get(name="ops")
     with CaptureQueriesContext(connection) as queries:

@@ -49,14 +49,14 @@ def test_a_request_with_the_token_reads_figures_without_tenant_data(world: World
     assert response.status_code == 200
     assert response["Content-Type"].startswith("text/plain; version=")
     text = response.content.decode()
-    found = values(text)
-    assert found["arbor_maintenance_backlog"]["stale_neighborhoods"] >= 1
-    assert found["arbor_maintenance_state"]["expired"] in (0, 1, 2)
-    assert found["arbor_job_done"] == {"arbor.decay.fade_memories": 3}
-    assert found["arbor_job_last_success_age_seconds"]["arbor.decay.fade_memories"] < 60
-    assert found["arbor_queue_workers"].keys() >= {"decay", "neighborhoods", "heartbeat"}
-    assert "completed" in found["arbor_heartbeats_day"]
-    assert found["arbor_outbox_messages"] == {"waiting": 0, "failed": 1}
+    figures = values(text)
+    assert figures["arbor_maintenance_backlog"]["stale_neighborhoods"] >= 1
+    assert figures["arbor_maintenance_state"]["expired"] in (0, 1, 2)
+    assert figures["arbor_job_done"] == {"arbor.decay.fade_memories": 3}
+    assert figures["arbor_job_last_success_age_seconds"]["arbor.decay.fade_memories"] < 60
+    assert figures["arbor_queue_workers"].keys() >= {"decay", "neighborhoods", "heartbeat"}
+    assert "completed" in figures["arbor_heartbeats_day"]
+    assert figures["arbor_outbox_messages"] == {"waiting": 0, "failed": 1}
     for secret in (str(world.tenant.id), world.tenant.slug, str(world.agent.id), world.agent.name):
         assert secret not in text
 

@@ -164,19 +164,19 @@ def test_memories_are_searched_by_words_within_one_agent(viewer: Client, world: 
     with tenant_transaction(world.tenant.id):
         MemoryFactory(agent=world.agent, content="The bridge was closed.")
     address = reverse("admin:memories_memory_changelist")
-    asked = {"q": "bridge"}
-    assert "Nothing to search for" in viewer.get(address, asked).content.decode()
-    found = viewer.get(address, {**asked, "agent__id__exact": str(world.agent.id)}).content.decode()
-    assert "The bridge was closed." in found
-    assert "It is about the river." not in found
+    query = {"q": "bridge"}
+    assert "Nothing to search for" in viewer.get(address, query).content.decode()
+    page = viewer.get(address, {**query, "agent__id__exact": str(world.agent.id)}).content.decode()
+    assert "The bridge was closed." in page
+    assert "It is about the river." not in page
 
 
 def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         memory = MemoryFactory(agent=world.agent, content="The bridge was closed.")
-    found = viewer.get(reverse("admin:memories_memory_changelist"), {"q": str(memory.id)}).content.decode()
-    assert "The bridge was closed." in found
-    assert "It is about the river." not in found
+    page = viewer.get(reverse("admin:memories_memory_changelist"), {"q": str(memory.id)}).content.decode()
+    assert "The bridge was closed." in page
+    assert "It is about the river." not in page
 
 
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])

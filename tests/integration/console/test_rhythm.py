@@ -63,8 +63,8 @@ def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client,
 def test_metrics_count_what_is_noticed(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
     lives_badly(world)
-    found = values(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]
-    assert (found["loop"], found["hoarding"]) == (1.0, 0.0)
+    figures = values(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]
+    assert (figures["loop"], figures["hoarding"]) == (1.0, 0.0)
 
 
 def test_an_agents_page_opens_before_it_has_a_state(viewer: Client, world: World) -> None:

@@ -47,8 +47,8 @@ def test_nobody_sees_a_page_without_signing_in(client: Client, world: World) -> 
 def test_signing_in_leads_to_the_fleet(client: Client, world: World) -> None:
     user = UserFactory(username="ann")
     add_member(tenant=world.tenant, user=user, role=Role.VIEWER)
-    asked = client.post(reverse("admin:login"), {"username": "ann", "password": PASSWORD})
-    assert asked.headers["Location"] == INDEX
+    response = client.post(reverse("admin:login"), {"username": "ann", "password": PASSWORD})
+    assert response.headers["Location"] == INDEX
     assert world.agent.name in client.get(INDEX).content.decode()
 
 
@@ -91,14 +91,14 @@ def test_a_filter_or_search_for_another_tenants_agent_finds_nothing(
     viewer: Client, world: World, other_world: World
 ) -> None:
     theirs = str(other_world.agent.id)
-    for address, asked in (
+    for address, query in (
         ("admin:memories_memory_changelist", {"agent__id__exact": theirs}),
         ("admin:memories_memory_changelist", {"q": str(other_world.rows[4].pk)}),
         ("admin:heartbeats_heartbeat_changelist", {"agent__id__exact": theirs}),
         ("admin:agents_agent_changelist", {"q": "Scout globex"}),
         ("admin:audit_auditevent_changelist", {"agent_id__exact": theirs}),
     ):
-        text = viewer.get(reverse(address), asked).content.decode()
+        text = viewer.get(reverse(address), query).content.decode()
         assert "Nothing fits the search and the filters" in text, address
         assert "data-row" not in text
 
@@ -110,7 +110,7 @@ def test_autocompletion_offers_the_tenants_own_agents(
         reverse("admin:autocomplete"),
         {"term": "Scout", "app_label": "memories", "model_name": "memory", "field_name": "agent"},
     )
-    assert [found["text"] for found in answer.json()["results"]] == [world.agent.name]
+    assert [result["text"] for result in answer.json()["results"]] == [world.agent.name]
 
 
 def test_a_member_of_two_tenants_chooses(both: Client, world: World, other_world: World) -> None:

@@ -53,13 +53,13 @@ def test_a_list_is_called_by_what_is_in_it(viewer: Client, world: World) -> None
 def test_relations_are_shown_by_their_ends_in_a_constant_query_count(viewer: Client, world: World) -> None:
     address = reverse("admin:memories_edge_changelist")
 
-    def asked() -> int:
+    def count_queries() -> int:
         with CaptureQueriesContext(connection) as queries:
             viewer.get(address)
         return len(queries)
 
-    asked()  # content types and the like are read once for a process
-    few = asked()
+    count_queries()  # content types and the like are read once for a process
+    few = count_queries()
     with tenant_transaction(world.tenant.id):
         for number in range(9):
             memory = MemoryFactory(content=f"The ferry stopped on day {number}.")
@@ -67,7 +67,7 @@ def test_relations_are_shown_by_their_ends_in_a_constant_query_count(viewer: Cli
             edge = EdgeFactory(
                 agent=memory.agent, source_id=memory.id, target_kind=GraphNodeKind.GOAL, target_id=goal.id
             )
-    assert asked() == few
+    assert count_queries() == few
     text = viewer.get(address).content.decode()
     for words in ("The ferry stopped on day 0.", "Explain day 8"):
         assert words in text
@@ -160,9 +160,9 @@ def test_a_model_calls_page_shows_its_request_and_its_reply(viewer: Client, worl
     ):
         assert words in text, words
     assert "Not used of the reply" not in text
-    told = viewer.get(page_of(answer)).content.decode()
-    assert "nine days" in told
-    assert "It could not be read" not in told
+    answer_page = viewer.get(page_of(answer)).content.decode()
+    assert "nine days" in answer_page
+    assert "It could not be read" not in answer_page
 
 
 def test_lists_write_names_as_words(viewer: Client, world: World) -> None:
@@ -192,10 +192,10 @@ def test_platform_events_hide_look_ups_by_name_unless_asked_for(root: Client) ->
 def test_look_ups_are_asked_for_without_losing_the_other_filters(root: Client) -> None:
     address = reverse("admin:audit_platformevent_changelist")
     narrowed = {"action__exact": "cross_tenant.view"}
-    kept = "?action__exact=cross_tenant.view"
-    assert f'href="{kept}&amp;look_ups=shown"' in root.get(address, narrowed).content.decode()
+    filters = "?action__exact=cross_tenant.view"
+    assert f'href="{filters}&amp;look_ups=shown"' in root.get(address, narrowed).content.decode()
     assert (
-        f'href="{kept}">Leave them out'
+        f'href="{filters}">Leave them out'
         in root.get(address, narrowed | {"look_ups": "shown"}).content.decode()
     )
 

@@ -34,8 +34,8 @@ from tests.integration.contacts.receivers import (
 @pytest.fixture
 def messages(database: None) -> Iterator[list[TaskMessage]]:
     """Return the broker: a list."""
-    with captured() as told:
-        yield told
+    with captured() as published:
+        yield published
 
 
 @pytest.fixture
@@ -47,12 +47,12 @@ def agent(tenant: Tenant, messages: list[TaskMessage]) -> Agent:
 def make_agent(tenant: Tenant, name: str = "Ada") -> Agent:
     """Make an active agent with all that one has."""
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory.create(
+        agent: Agent = AgentFactory.create(
             name=name, allowed_actions=["reach_out_user", "reach_out_public", "rest"]
         )
-        AgentStateFactory.create(agent=made, energy=10.0)
-        ScheduleFactory.create(agent=made)
-    return made
+        AgentStateFactory.create(agent=agent, energy=10.0)
+        ScheduleFactory.create(agent=agent)
+    return agent
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def open_channel(
     """Make a channel of the agent's tenant; return it and its secret."""
     with tenant_transaction(agent.tenant_id):
         name = options.pop("name", f"{kind} {target}"[-60:])
-        made = add_channel(name=name, kind=kind, audience=audience, target=target, actor="test", **options)
-    return made.channel, made.secret
+        channel = add_channel(name=name, kind=kind, audience=audience, target=target, actor="test", **options)
+    return channel.channel, channel.secret
 
 
 def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
@@ -99,14 +99,14 @@ def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> 
         return post(Letter(**{**values, **options}))
 
 
-def work(told: list[TaskMessage]) -> list[bool]:
+def work(messages: list[TaskMessage]) -> list[bool]:
     """Let workers take every hint there is."""
-    done = []
-    while told:
-        message = told.pop(0)
+    results = []
+    while messages:
+        message = messages.pop(0)
         assert message.task is Task.DELIVER
-        done.append(deliver(message_id=UUID(message.arguments["message_id"]), tenant_id=message.tenant_id))
-    return done
+        results.append(deliver(message_id=UUID(message.arguments["message_id"]), tenant_id=message.tenant_id))
+    return results
 
 
 def as_it_stands(message: OutboxMessage) -> OutboxMessage:

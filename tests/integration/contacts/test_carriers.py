@@ -51,8 +51,8 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
     assert request.path == "/hook?token=t"
     assert request.headers["Idempotency-Key"] == message.idempotency_key
     at, mac = (part.partition("=")[2] for part in request.headers["Arbor-Signature"].split(","))
-    wanted = hmac.new(secret.encode(), f"{at}.".encode() + request.body, hashlib.sha256).hexdigest()
-    assert hmac.compare_digest(mac, wanted)
+    signature = hmac.new(secret.encode(), f"{at}.".encode() + request.body, hashlib.sha256).hexdigest()
+    assert hmac.compare_digest(mac, signature)
     stands = as_it_stands(message)
     assert (stands.status, stands.attempts, stands.last_error) == (DeliveryStatus.SENT, 1, "")
     assert stands.sent_at is not None

@@ -38,8 +38,8 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def dialog() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))[0]
-    return found
+    sample: dict[str, Any] = json.loads(DATA.read_text(encoding="utf-8"))[0]
+    return sample
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_an_agent_recalls_the_evidence_of_a_real_dialog(reader: Agent, dialog: d
     with tenant_transaction(reader.tenant_id):
         rows = Memory.objects.filter(agent_id=reader.id, source__startswith="ingest:")
         names = {row.id: row.detail["source_id"] for row in rows}
-    found = []
+    hit_rates = []
     for question in dialog["qa"]:
         evidence = evidence_of(question) & set(names.values())
         if question["category"] not in ANSWERABLE or not evidence:
@@ -84,9 +84,9 @@ def test_an_agent_recalls_the_evidence_of_a_real_dialog(reader: Agent, dialog: d
             tenant_id=reader.tenant_id,
             request=RecallRequest(agent_id=reader.id, text=question["question"], limit=10),
         )
-        found.append(len(evidence & {names.get(memory.id, "") for memory in results}) / len(evidence))
-    assert len(found) > 100
-    assert sum(found) / len(found) >= EXPECTED
+        hit_rates.append(len(evidence & {names.get(memory.id, "") for memory in results}) / len(evidence))
+    assert len(hit_rates) > 100
+    assert sum(hit_rates) / len(hit_rates) >= EXPECTED
 
 
 def test_reading_it_again_adds_nothing(reader: Agent, dialog: dict[str, Any]) -> None:

@@ -60,20 +60,20 @@ def test_the_story_is_told_step_by_step_and_leaves_no_agent(prepared: Arbor) -> 
 
 
 def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
-    told = prepared("demo", "--json").json
-    assert told["ingested"] == {"file": "conversation.jsonl", "stored": 74, "sessions": 8, "bad": 0}
-    assert [beat["status"] for beat in told["beats"]] == ["done", "done", "done"]
-    assert [beat["number"] for beat in told["beats"]] == [1, 2, 3]
-    assert told["beats"][0]["mode"] == "plan_execution"
-    assert (told["before"]["beats"], told["after"]["beats"]) == (0, 3)
-    assert told["after"]["goals"]["Know the story of the Halcyon"] == "active, 67%"
-    assert told["after"]["memories"]["episodic"] == 77
-    lungs = told["recalled"]["What is wrong with Aurelio's lungs?"]
+    story = prepared("demo", "--json").json
+    assert story["ingested"] == {"file": "conversation.jsonl", "stored": 74, "sessions": 8, "bad": 0}
+    assert [beat["status"] for beat in story["beats"]] == ["done", "done", "done"]
+    assert [beat["number"] for beat in story["beats"]] == [1, 2, 3]
+    assert story["beats"][0]["mode"] == "plan_execution"
+    assert (story["before"]["beats"], story["after"]["beats"]) == (0, 3)
+    assert story["after"]["goals"]["Know the story of the Halcyon"] == "active, 67%"
+    assert story["after"]["memories"]["episodic"] == 77
+    lungs = story["recalled"]["What is wrong with Aurelio's lungs?"]
     assert "only a bronchitis" in lungs[0]["content"]
     assert abs(sum(lungs[0]["terms"].values()) - lungs[0]["score"]) < 0.001
-    assert told["grown"]["episodes"] >= 8
-    assert all(theme["size"] >= 3 and theme["clearest"] for theme in told["grown"]["themes"])
-    assert told["grown"]["themes"]
+    assert story["grown"]["episodes"] >= 8
+    assert all(theme["size"] >= 3 and theme["clearest"] for theme in story["grown"]["themes"])
+    assert story["grown"]["themes"]
 
 
 def test_the_agent_can_be_kept(prepared: Arbor) -> None:
@@ -140,7 +140,7 @@ def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]:
     """Let every message be handled at once by a worker in a thread of its own; return those it took."""
-    taken: list[queues.TaskMessage] = []
+    published: list[queues.TaskMessage] = []
     workers: list[threading.Thread] = []
 
     def work(message: queues.TaskMessage) -> None:
@@ -151,13 +151,13 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]
 
     def publish_batched(messages: Iterable[queues.TaskMessage]) -> None:
         for message in messages:
-            taken.append(message)
+            published.append(message)
             workers.append(threading.Thread(target=work, args=[message]))
             workers[-1].start()
 
     monkeypatch.setattr(queues, "publish_batched", publish_batched)
     monkeypatch.setattr(demo, "fleet_is_live", lambda: True)
-    yield taken
+    yield published
     for worker in workers:
         worker.join()
 

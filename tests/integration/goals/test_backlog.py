@@ -32,15 +32,15 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 @pytest.fixture
 def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory()
-        return made
+        created: Agent = AgentFactory()
+        return created
 
 
 @pytest.fixture
 def agent_id(in_tenant: UUID) -> UUID:
     """Return an agent's id, inside its tenant's transaction."""
-    made: Agent = AgentFactory()
-    return made.id
+    agent: Agent = AgentFactory()
+    return agent.id
 
 
 def states(agent_id: UUID) -> dict[str, str]:
@@ -66,8 +66,8 @@ def test_only_legal_moves_are_made_and_only_where_there_is_room(agent_id: UUID) 
         move_goal(goal_id=goals[-1].id, to=GoalState.COMPLETED)
     with pytest.raises(Invalid, match="needs a reason"):
         move_goal(goal_id=goals[0].id, to=GoalState.ABANDONED, reason=" ")
-    done = move_goal(goal_id=goals[0].id, to=GoalState.COMPLETED)
-    assert (done.fraction, done.completed_at is not None) == (1.0, True)
+    completed = move_goal(goal_id=goals[0].id, to=GoalState.COMPLETED)
+    assert (completed.fraction, completed.completed_at is not None) == (1.0, True)
     assert move_goal(goal_id=goals[-1].id, to=GoalState.ACTIVE).state == GoalState.ACTIVE
     with pytest.raises(NotFound):
         move_goal(goal_id=goals[0].id, to=GoalState.ACTIVE)
@@ -137,12 +137,12 @@ def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
     goal = backlog.add(NewGoalRequest(title="Map", source=GoalSource.USER_REQUEST))
     intent = backlog.commit(goal.id, action="recall", description="Recall the river.")
     save_backlog(backlog)
-    seen = []
+    outcomes = []
     for _ in range(3):
         backlog = lock_backlog(agent_id, now=NOW)
-        seen.append(str(backlog.attempt(intent.id, error="nothing came to mind").status))
+        outcomes.append(str(backlog.attempt(intent.id, error="nothing came to mind").status))
         save_backlog(backlog)
-    assert seen == ["pending", "pending", "abandoned"]
+    assert outcomes == ["pending", "pending", "abandoned"]
     assert Intent.objects.get().attempts == 3
     assert view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)["intents"] == []
 
@@ -198,10 +198,10 @@ def test_goals_are_viewed_in_order_with_their_last_notes_in_one_query(agent_id: 
     with CaptureQueriesContext(
         connection,
     ) as queries:
-        seen = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)
+        viewed = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)
     assert len(queries) == 1
-    assert seen["intents"] == []
-    views = seen["goals"]
+    assert viewed["intents"] == []
+    views = viewed["goals"]
     assert [view.title for view in views] == ["Late", "Idle"]
     assert views[0].notes == ["note 1", "note 2", "note 3"]
     assert views[0].flags
@@ -222,5 +222,5 @@ def test_two_who_fill_the_last_place_at_once_do_not_both_get_it(agent: Agent) ->
     for thread in threads:
         thread.join(20)
     with tenant_transaction(agent.tenant_id):
-        found = list(states(agent.id).values())
-    assert (found.count(GoalState.ACTIVE), found.count(GoalState.QUEUED)) == (MAX_ACTIVE, 3)
+        goal_states = list(states(agent.id).values())
+    assert (goal_states.count(GoalState.ACTIVE), goal_states.count(GoalState.QUEUED)) == (MAX_ACTIVE, 3)

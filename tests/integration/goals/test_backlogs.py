@@ -209,10 +209,10 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
     plan, steps = backlog.plan(whole.id, TWO_STEPS)
     save_backlog(backlog)
     backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=beat)
-    found = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]
-    backlog.lock_intents([intent.id for intent in found])
-    backlog.attempt(found[0].id)
-    backlog.attempt(found[1].id, error="no boat", final=True)
+    loaded = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]
+    backlog.lock_intents([intent.id for intent in loaded])
+    backlog.attempt(loaded[0].id)
+    backlog.attempt(loaded[1].id, error="no boat", final=True)
     backlog.due(whole.id, NOW)
     backlog.progress(part.id, fraction=1, note="All\u2028of it.")
     changes = backlog.changes()
@@ -232,9 +232,9 @@ def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
         (changes.percepts, Percept.objects),
     ):
         for addition in new:
-            written = stored.get(id=addition.id)
-            assert_same(addition, written)
-            assert written.at == NOW + timedelta(hours=1)
+            goal_row = stored.get(id=addition.id)
+            assert_same(addition, goal_row)
+            assert goal_row.at == NOW + timedelta(hours=1)
     percept = Percept.objects.get()
     assert (percept.urgent, percept.heartbeat_id, percept.peer_id) == (False, None, None)
 
@@ -259,7 +259,7 @@ def test_ended_goals_are_counted_by_goal_and_by_agent(agents: list[UUID]) -> Non
 
 
 @pytest.mark.parametrize(
-    ("holder", "age", "taken"),
+    ("holder", "age", "claimed"),
     [
         (HeartbeatStatus.DONE, STALE_LOCK, True),
         (HeartbeatStatus.FAILED, STALE_LOCK, True),
@@ -270,7 +270,7 @@ def test_ended_goals_are_counted_by_goal_and_by_agent(agents: list[UUID]) -> Non
     ],
 )
 def test_a_lock_is_taken_over_when_its_heartbeat_is_gone(
-    agents: list[UUID], holder: HeartbeatStatus | None, age: timedelta, taken: bool
+    agents: list[UUID], holder: HeartbeatStatus | None, age: timedelta, claimed: bool
 ) -> None:
     agent_id, beat = agents[0], uuid4()
     before = HeartbeatFactory(agent_id=agent_id, status=holder).id if holder else uuid4()
@@ -289,7 +289,7 @@ def test_a_lock_is_taken_over_when_its_heartbeat_is_gone(
     save_backlogs(backlogs.values())
     intent.refresh_from_db()
     assert intent.status == IntentStatus.LOCKED
-    assert (intent.locked_by, intent.ticks_used) == ((beat, 2) if taken else (before, 1))
+    assert (intent.locked_by, intent.ticks_used) == ((beat, 2) if claimed else (before, 1))
 
 
 def test_another_tenants_agents_and_their_goals_are_not_loaded(tenant: Tenant, other_tenant: Tenant) -> None:
@@ -344,14 +344,14 @@ def test_several_agents_see_their_goals_by_one_query(agents: list[UUID]) -> None
         PlanStepFactory(plan=plan, description=f"step of {number}")
         IntentFactory(agent_id=agent_id, goal=goal, description=f"intent of {number}")
     with CaptureQueriesContext(connection) as queries:
-        seen = load_goals([*agents, missing := uuid4()])
+        loaded = load_goals([*agents, missing := uuid4()])
     assert len(queries) == 1
     for number, agent_id in enumerate(agents[:2]):
-        columns = seen[agent_id]
+        columns = loaded[agent_id]
         assert [goal[1] for goal in columns["goals"]] == [f"Goal of {number}"]
         assert [intent["description"] for intent in columns["intents"]] == [f"intent of {number}"]
         assert [plan["steps"][0]["description"] for plan in columns["plans"]] == [f"step of {number}"]
-    assert (seen[agents[2]]["goals"], seen[missing]) == ([], {})
+    assert (loaded[agents[2]]["goals"], loaded[missing]) == ([], {})
 
 
 def test_agents_are_locked_in_the_order_of_their_ids(tenant: Tenant) -> None:

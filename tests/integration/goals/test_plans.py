@@ -35,8 +35,8 @@ ASKED = GoalSource.USER_REQUEST
 @pytest.fixture
 def agent_id(in_tenant: UUID) -> UUID:
     """Return an agent's id, inside its tenant's transaction."""
-    made: Agent = AgentFactory()
-    return made.id
+    agent: Agent = AgentFactory()
+    return agent.id
 
 
 def steps(*texts: str, needing: str = "") -> PlanDraft:

@@ -43,8 +43,8 @@ REST = json.dumps(
 @pytest.fixture
 def fleet(database: None) -> Iterator[Fleet]:
     """Return a fleet whose messages wait for the test."""
-    with a_fleet() as made:
-        yield made
+    with a_fleet() as new_fleet:
+        yield new_fleet
 
 
 @pytest.fixture

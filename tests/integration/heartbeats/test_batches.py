@@ -127,11 +127,11 @@ def prepare(together: Together, scripted: Script) -> None:
             goal = create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
             perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
         goals.append(str(goal.id))
-    said, calls = lives(goals), Counter[int]()
+    replies, calls = lives(goals), Counter[int]()
 
     def answer(request: ModelRequest) -> str:
         number = number_of(request)
-        line = said[number][min(calls[number], len(said[number]) - 1)]
+        line = replies[number][min(calls[number], len(replies[number]) - 1)]
         calls[number] += 1
         if isinstance(line, Exception):
             raise line
@@ -259,7 +259,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
     cleaner: psycopg.Connection[Any],
 ) -> None:
     scripted(REST, repeat=True)
-    taken = together.agents[2]
+    lost_agent = together.agents[2]
     together.begin()
     together.walk()
     together.answer()
@@ -269,12 +269,12 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
         cleaner.execute("UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [beat.heartbeat_id])
         return HANDLERS["feel"](beat)
 
-    faulty(monkeypatch, "feel", taken, stolen)
-    others = {agent.id for agent in together.agents} - {taken.id}
+    faulty(monkeypatch, "feel", lost_agent, stolen)
+    others = {agent.id for agent in together.agents} - {lost_agent.id}
     assert together.walk() == others
-    found = {beat.agent_id: beat.status for beat in together.beats()}
-    assert found.pop(taken.id) == HeartbeatStatus.WAITING
-    assert set(found.values()) == {DONE}
+    statuses_by_agent = {beat.agent_id: beat.status for beat in together.beats()}
+    assert statuses_by_agent.pop(lost_agent.id) == HeartbeatStatus.WAITING
+    assert set(statuses_by_agent.values()) == {DONE}
 
 
 def test_a_stale_lease_among_eight_is_left_out(together: Together, scripted: Script, fleet: Fleet) -> None:

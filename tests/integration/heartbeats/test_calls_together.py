@@ -58,8 +58,8 @@ def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     fleet.dispatch()
     for _ in agents:
         fleet.step()
-    waiting = [fleet.take() for _ in agents]
-    assert {message.task for message in waiting} == {Task.EXECUTE_CALL}
+    messages = [fleet.take() for _ in agents]
+    assert {message.task for message in messages} == {Task.EXECUTE_CALL}
     with tenant_transaction(agents[0].tenant_id):
         calls = dict(ExternalCall.objects.values_list("agent_id", "id"))
     return [calls[agent.id] for agent in agents]
@@ -212,17 +212,17 @@ def test_a_call_that_has_waited_for_a_thread_renews_its_lease(
 
     model = scripted(answer, repeat=True)
     calls = asked_by(fleet, agents)
-    waiting: list[Callable[[], None]] = []
+    queued: list[Callable[[], None]] = []
 
     def start_late(work: Callable[[], None]) -> None:
         """Start all threads when the last one is asked for: the leases have run out, and one call is another worker's."""
-        waiting.append(work)
-        if len(waiting) < MANY:
+        queued.append(work)
+        if len(queued) < MANY:
             return
         with tenant_transaction(tenant_id):
             ExternalCall.objects.update(lease_until=Now() - timedelta(seconds=1))
             ExternalCall.objects.filter(id=calls[0]).update(attempts=2)
-        for call in waiting:
+        for call in queued:
             call()
 
     stored = execute_calls(call_ids=calls, tenant_id=tenant_id, submit=start_late)

@@ -149,8 +149,8 @@ def test_a_cycle_that_is_refused_leaves_the_ticks_as_they_were(runtime: AgentRun
         runtime.run_cycle(agent.id, 7)
     assert runtime.load(agent.id).ticks_left == 3
     with tenant_transaction(agent.tenant_id):
-        given = AuditEvent.objects.filter(agent_id=agent.id, message__contains="a cycle of")
-        assert [event.detail for event in given] == [{"ticks": 3}]
+        allocations = AuditEvent.objects.filter(agent_id=agent.id, message__contains="a cycle of")
+        assert [event.detail for event in allocations] == [{"ticks": 3}]
 
 
 @pytest.mark.parametrize("ticks", [-1, 257])

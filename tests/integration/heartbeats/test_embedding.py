@@ -72,16 +72,16 @@ class _Remote:
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
     """Put a remote embedder beside the one in this process, and return it."""
-    made = _Remote()
+    embedder = _Remote()
     connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return made if name == REMOTE.name else connect(name, *parts, **named)
+        return embedder if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
     monkeypatch.setattr(embedding, "_kept", embedding._VectorCache())
     embedding.embedder_for.cache_clear()
-    yield made
+    yield embedder
     embedding.embedder_for.cache_clear()
 
 
@@ -309,23 +309,23 @@ def test_leases_count_as_running_while_a_batch_embeds(
     several.begin()
     several.walk()
     assert states != []
-    assert all(found == {ScheduleState.RUNNING} for found in states)
+    assert all(state == {ScheduleState.RUNNING} for state in states)
 
 
 def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
     several: Together, remote: _Remote, scripted: Script, fleet: Fleet
 ) -> None:
     scripted(REST, repeat=True)
-    taken = several.agents[1]
+    lost_agent = several.agents[1]
 
     def taken_over() -> None:
         remote.meanwhile = None
-        lose_lease(taken)
+        lose_lease(lost_agent)
         assert fleet.dispatch().lost == 1
 
     several.begin()
     remote.meanwhile = taken_over
-    assert several.walk() == {agent.id for agent in several.agents} - {taken.id}
-    assert beats_of(taken) == []
+    assert several.walk() == {agent.id for agent in several.agents} - {lost_agent.id}
+    assert beats_of(lost_agent) == []
     fleet.run()
     assert [beat.status for beat in several.beats()] == [HeartbeatStatus.DONE] * 3

@@ -80,10 +80,10 @@ def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet,
     mark = first.messages[0].content.split("\n")[0].removeprefix("The mark of this message is ").rstrip(".")
     assert [message.role for message in second.messages] == ["user", "assistant", "user"]
     assert second.messages[:2] == (first.messages[0], second.messages[1])
-    told = second.messages[2].content
-    assert f"<data-{mark}>" in told
-    assert "The lighthouse keeper is called Ines." in told
-    assert "(turn 2 of at most 10)" in told
+    results = second.messages[2].content
+    assert f"<data-{mark}>" in results
+    assert "The lighthouse keeper is called Ines." in results
+    assert "(turn 2 of at most 10)" in results
     assert (beat.status, beat.turns) == (HeartbeatStatus.DONE, 2)
     assert [(action["action"], action.get("turn")) for action in beat.actions] == [
         ("recall", None),
@@ -108,10 +108,10 @@ def test_of_a_long_memory_a_further_turn_reads_the_beginning(
 
     _beat(agent, fleet)
 
-    told = model.requests[1].messages[2].content
-    assert "(cut; 4025 characters in all)" in told
-    assert "The lighthouse keeper is called Ines." in told
-    assert told.count("fog") < 200
+    results = model.requests[1].messages[2].content
+    assert "(cut; 4025 characters in all)" in results
+    assert "The lighthouse keeper is called Ines." in results
+    assert results.count("fog") < 200
 
 
 def test_the_energy_of_all_turns_is_spent_once(agent: Agent, fleet: Fleet, scripted: Script) -> None:
@@ -307,9 +307,11 @@ def test_a_model_out_of_reach_is_followed_by_the_next_of_its_tier(
         "success",
     ]
     with tenant_transaction(agent.tenant_id):
-        failed, done = ExternalCall.objects.filter(heartbeat_id=beat.id).order_by("requested_at")
-    assert (failed.status, failed.model, done.model) == ("failed", "openai/deep", "openai/other")
-    assert ModelRequest.from_json(_plain(failed)).messages == (ModelRequest.from_json(_plain(done)).messages)
+        failed, answered = ExternalCall.objects.filter(heartbeat_id=beat.id).order_by("requested_at")
+    assert (failed.status, failed.model, answered.model) == ("failed", "openai/deep", "openai/other")
+    assert ModelRequest.from_json(_plain(failed)).messages == (
+        ModelRequest.from_json(_plain(answered)).messages
+    )
 
 
 def _plain(call: ExternalCall) -> dict[str, Any]:

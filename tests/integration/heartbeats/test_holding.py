@@ -29,29 +29,29 @@ def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
     return Beater(fleet, agent, scripted)
 
 
-def _tell(agent: Agent, text: str) -> None:
+def _message(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text=text, actor="user:ada")
 
 
-def _held(agent: Agent) -> list[BufferItem]:
+def _buffer_items(agent: Agent) -> list[BufferItem]:
     with tenant_transaction(agent.tenant_id):
         return list(BufferItem.objects.filter(agent_id=agent.id))
 
 
 def test_a_message_in_the_buffer_is_shown_again(beater: Beater, agent: Agent) -> None:
-    _tell(agent, SAID)
+    _message(agent, SAID)
     assert HEADING not in beater.beat(REST)
-    (item,) = _held(agent)
+    (item,) = _buffer_items(agent)
     assert (item.content, item.role, item.accesses) == (SAID, "user", 0)
     assert item.source == f"heartbeat:{beats_of(agent)[-1].id}"
     prompt = beater.beat(REST)
     assert SAID in prompt.split(HEADING)[1].split("##")[0]
-    assert _held(agent)[0].accesses == 1
+    assert _buffer_items(agent)[0].accesses == 1
 
 
 def test_a_buffer_item_shown_often_is_remembered(beater: Beater, agent: Agent) -> None:
-    _tell(agent, SAID)
+    _message(agent, SAID)
     for _ in range(4):
         beater.beat(REST)
     assert promote_buffers().done == 1
@@ -63,7 +63,7 @@ def test_a_buffer_item_shown_often_is_remembered(beater: Beater, agent: Agent) -
 
 
 def test_a_request_to_remember_is_stored_with_full_importance(beater: Beater, agent: Agent) -> None:
-    _tell(agent, "Remember this: the gate code is 4711.")
+    _message(agent, "Remember this: the gate code is 4711.")
     beater.beat(REST)
     assert promote_buffers().done == 1
     with tenant_transaction(agent.tenant_id):
@@ -72,4 +72,4 @@ def test_a_request_to_remember_is_stored_with_full_importance(beater: Beater, ag
 
 def test_a_beat_that_heard_nothing_holds_nothing(beater: Beater, agent: Agent) -> None:
     beater.beat(REST)
-    assert _held(agent) == []
+    assert _buffer_items(agent) == []

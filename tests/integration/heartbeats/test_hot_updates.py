@@ -53,10 +53,10 @@ def test_frequent_updates_touch_no_index(fleet: Fleet, agent: Agent, table: str,
 
 def test_an_errand_is_found_by_its_own_status_and_lease(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        errand = ErrandFactory(agent=agent, status=CallStatus.RUNNING)
+        call = ErrandFactory(agent=agent, status=CallStatus.RUNNING)
         change("UPDATE calls_externalcall SET lease_until = now() WHERE tenant_id = %(tenant)s")
-        found = ExternalCall.objects.get(id=errand.id)
-        assert (found.errand_status, found.errand_lease) == ("running", found.lease_until)
+        row = ExternalCall.objects.get(id=call.id)
+        assert (row.errand_status, row.errand_lease) == ("running", row.lease_until)
 
 
 def test_a_heartbeats_call_has_no_status_of_an_errand(fleet: Fleet, agent: Agent) -> None:

@@ -25,7 +25,7 @@ from tests.integration.heartbeats.conftest import last_of
 # --- What is kept, and for how long ------------------------------------------------------------------
 
 
-def _kept(agent: Agent, **conditions: Any) -> Memory:
+def _memory(agent: Agent, **conditions: Any) -> Memory:
     with tenant_transaction(agent.tenant_id):
         return Memory.objects.get(agent_id=agent.id, **conditions)
 
@@ -34,7 +34,7 @@ def test_a_remembered_text_is_appraised_and_lasts_unless_it_failed(beater: Beate
     texts = ("We agreed on 40 dollars.", "The upload failed.", "The reef is red.")
     actions = [action_of("remember", content=text, type="episodic") for text in texts[:2]]
     beater.beat(reply_of(actions=[*actions, action_of("remember", content=texts[2], importance=0.9)]))
-    agreed, failed, red = (_kept(agent, content=text) for text in texts)
+    agreed, failed, red = (_memory(agent, content=text) for text in texts)
     assert agreed.importance == pytest.approx(0.85)
     assert (agreed.retention, agreed.expires_at) == ("lasting", None)
     assert (failed.retention, failed.expires_at is None) == ("error", False)
@@ -44,9 +44,9 @@ def test_a_remembered_text_is_appraised_and_lasts_unless_it_failed(beater: Beate
 def test_its_notes_last_and_those_it_is_asked_to_remember_stay(beater: Beater, agent: Agent) -> None:
     notes = ["The reef is red.", "Remember this: the gate code is 4711."]
     beater.beat(reply_of(memory_notes=[{"text": text, "referenced_date": None} for text in notes]))
-    plain, asked = (_kept(agent, content=text) for text in notes)
+    plain, requested = (_memory(agent, content=text) for text in notes)
     assert (plain.importance, plain.retention, plain.expires_at) == (0.6, "lasting", None)
-    assert (asked.importance, asked.retention, asked.expires_at) == (1.0, "permanent", None)
+    assert (requested.importance, requested.retention, requested.expires_at) == (1.0, "permanent", None)
 
 
 def test_a_heartbeat_is_remembered_a_month_and_a_failed_one_two_weeks(beater: Beater, agent: Agent) -> None:
@@ -83,7 +83,7 @@ def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(beater: Bea
         source = f"heartbeat:{last_of(agent).id}"
         beat = Memory.objects.get(session=BEATS_SESSION).id
         rows = {row.content: row for row in Memory.objects.filter(session="", source=source)}
-        told = set(Edge.objects.filter(target_id=beat).values_list("source_id", "relation"))
+        relations = set(Edge.objects.filter(target_id=beat).values_list("source_id", "relation"))
     sources = {
         content: [(source["kind"], source["trust"]) for source in row.detail.get("sources", [])]
         for content, row in rows.items()
@@ -98,7 +98,7 @@ def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(beater: Bea
     assert rows["The north buoy broke loose."].trust == pytest.approx(0.15 + 0.85 * 0.7)
     assert rows["Broken buoys come before storms."].trust == pytest.approx(0.15 + 0.85 * 0.8)
     assert rows["Broken buoys come before storms."].detail["focus"] == "weather"
-    assert told == {(rows[content].id, "learned_from") for content in sources}
+    assert relations == {(rows[content].id, "learned_from") for content in sources}
 
 
 def test_a_repeated_note_adds_no_source_and_a_belief_lowers_its_trust(beater: Beater, agent: Agent) -> None:

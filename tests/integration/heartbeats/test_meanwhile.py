@@ -202,8 +202,8 @@ def test_percepts_during_a_heartbeat_wait_for_the_next_one(underway: Underway) -
     first = underway.end()
 
     with tenant_transaction(agent.tenant_id):
-        heard = dict(Percept.objects.filter(agent_id=agent.id).values_list("content", "heartbeat_id"))
-    assert heard == {
+        consumed_by = dict(Percept.objects.filter(agent_id=agent.id).values_list("content", "heartbeat_id"))
+    assert consumed_by == {
         "Before.": first.id,
         "Before. It snows.": first.id,
         "Meanwhile.": None,
@@ -312,12 +312,12 @@ def test_a_boundary_added_during_a_heartbeat_applies_to_the_next_one(underway: U
 def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
     underway: Underway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    handles: list[str] = []
     memory_of(underway.agent, "The lighthouse keeper is called Ines.")
     model = underway.begin(reply_of(actions=[RECALL]), REST, REST)
 
     def model_for(handle: str) -> ScriptedModel:
-        asked.append(handle)
+        handles.append(handle)
         return model
 
     monkeypatch.setattr(calls, "model_for", model_for)
@@ -325,7 +325,7 @@ def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
         Agent.objects.filter(id=underway.agent.id).update(model="openai/other")
     beat = underway.end()
     assert (beat.turns, beat.model) == (2, model.handle)
-    assert asked == [model.handle] * 2
+    assert handles == [model.handle] * 2
 
 
 # --- The beat's alone ----------------------------------------------------------------------------------

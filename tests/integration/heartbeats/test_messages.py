@@ -30,15 +30,15 @@ def test_messages_come_before_urgent_and_other_percepts(agent: Agent, fleet: Fle
     fleet.run()
 
     (beat,) = beats_of(agent)
-    seen = Situation.model_validate(beat.situation)
-    assert [percept.content for percept in seen.percepts] == [
+    situation = Situation.model_validate(beat.situation)
+    assert [percept.content for percept in situation.percepts] == [
         "Snow 0.",
         "Snow 1.",
         "Snow 2.",
         "Stop.",
         "Where is the ferry?",
     ]
-    assert (seen.environment.user_waiting, seen.environment.pending_percepts) == (True, 9)
+    assert (situation.environment.user_waiting, situation.environment.pending_percepts) == (True, 9)
     assert beat.mode == "conversation"
     assert schedule_of(agent).next_trigger == Trigger.TIMER
 
@@ -82,10 +82,10 @@ def test_the_prompt_shows_a_percepts_detail_and_the_answered_message(
     fleet.dispatch()
     fleet.run()
 
-    told = model.requests[-1].messages[0].content
-    assert "user_message: Yes, do.\n    answers what you wrote: Shall I go north?!" in told
-    assert "!" * 300 not in told
-    _, _, came = told.partition("environment: The river rises.\n    with it: ")
-    assert "sensor: weir 3" in came
-    assert "message: level" in came
-    assert "x" * 300 not in told
+    prompt = model.requests[-1].messages[0].content
+    assert "user_message: Yes, do.\n    answers what you wrote: Shall I go north?!" in prompt
+    assert "!" * 300 not in prompt
+    _, _, detail_text = prompt.partition("environment: The river rises.\n    with it: ")
+    assert "sensor: weir 3" in detail_text
+    assert "message: level" in detail_text
+    assert "x" * 300 not in prompt

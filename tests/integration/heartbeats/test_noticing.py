@@ -23,7 +23,7 @@ def beat(fleet: Fleet, agent: Agent) -> Heartbeat:
     return beats_of(agent)[-1]
 
 
-def noticed(agent: Agent) -> dict[str, str]:
+def notices_of(agent: Agent) -> dict[str, str]:
     with tenant_transaction(agent.tenant_id):
         notices = AgentState.objects.values_list("notices", flat=True).get(agent_id=agent.id)
     return {notice["kind"]: notice["text"] for notice in notices}
@@ -34,9 +34,9 @@ def test_unreadable_replies_are_noticed_as_many_as_there_are(
 ) -> None:
     scripted("nothing to read", repeat=True)
     assert beat(fleet, agent).status == HeartbeatStatus.FAILED
-    assert "1 time in a row" in noticed(agent)["invalid_replies"]
+    assert "1 time in a row" in notices_of(agent)["invalid_replies"]
     beat(fleet, agent)
-    assert "2 times in a row" in noticed(agent)["invalid_replies"]
+    assert "2 times in a row" in notices_of(agent)["invalid_replies"]
     assert fleet_status().notices["invalid_replies"] == 1
 
 
@@ -46,7 +46,7 @@ def test_an_answer_that_can_be_used_is_noticed_as_well(
     scripted("nothing to read", "nothing to read", "nothing to read", REST)
     beat(fleet, agent)
     assert beat(fleet, agent).status == HeartbeatStatus.DONE
-    assert "invalid_replies" not in noticed(agent)
+    assert "invalid_replies" not in notices_of(agent)
 
 
 def test_refusals_are_noticed_while_every_beat_is_refused(
@@ -55,4 +55,4 @@ def test_refusals_are_noticed_while_every_beat_is_refused(
     scripted(ModelRefused("not that"), repeat=True)
     for _ in range(3):
         assert beat(fleet, agent).status == HeartbeatStatus.FAILED
-    assert "refusals" in noticed(agent)
+    assert "refusals" in notices_of(agent)

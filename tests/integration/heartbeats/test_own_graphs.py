@@ -54,5 +54,5 @@ def test_a_graph_that_asks_no_model_hears_and_ends_in_one_leg(
     assert (beat.status, beat.turns) == (status, 0)
     assert schedule_of(agent).state == ScheduleState.IDLE
     with tenant_transaction(agent.tenant_id):
-        heard = [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)]
-    assert heard == ([beat.id] if "record" in steps else [None])
+        heartbeat_ids = [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)]
+    assert heartbeat_ids == ([beat.id] if "record" in steps else [None])

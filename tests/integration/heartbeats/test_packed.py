@@ -73,11 +73,11 @@ def test_no_query_looks_into_what_is_packed(beat: Heartbeat) -> None:
 def test_a_request_is_stored_byte_for_byte(
     fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[bytes] = []
+    packed_values: list[bytes] = []
 
     def packed(value: Any) -> bytes:
-        written.append(pack(value))
-        return written[-1]
+        packed_values.append(pack(value))
+        return packed_values[-1]
 
     monkeypatch.setattr(questions, "pack", packed)
     model = scripted(REST)
@@ -88,7 +88,7 @@ def test_a_request_is_stored_byte_for_byte(
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get(heartbeat_id=last_of(agent).id)
         ((stored,),) = fetch("SELECT request FROM calls_externalcall WHERE id = %(id)s", id=call.id)
-    assert bytes(stored) == written[0]
+    assert bytes(stored) == packed_values[0]
     assert encoded(request_of(call.request).to_json()) == encoded(model.requests[0].to_json())
     assert Situation.model_validate(last_of(agent).situation).energy_unit == last_of(agent).energy_unit != ""
 

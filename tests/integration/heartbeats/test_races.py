@@ -89,12 +89,12 @@ def test_a_tenant_is_suspended_while_its_agent_has_a_heartbeat(
         reverse=reverse,
     )
     fleet.run()
-    done = [heartbeat for heartbeat in beats_of(agent) if heartbeat.status == HeartbeatStatus.DONE]
-    assert len(done) <= 1
+    completed = [heartbeat for heartbeat in beats_of(agent) if heartbeat.status == HeartbeatStatus.DONE]
+    assert len(completed) <= 1
     assert fleet.dispatch().due == 0
 
     resume_tenant(slug=tenant.slug, actor="user:ada")
-    if not done:
+    if not completed:
         recover(fleet, agent)
         if not beats_of(agent):
             make_due(agent)

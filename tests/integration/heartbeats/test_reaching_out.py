@@ -94,11 +94,11 @@ def test_a_decision_to_write_is_sent_remembered_and_shown(beat: Callable[..., st
     before = timezone.now()
     assert "You last wrote" not in beat(writing("The reef is charted."))
     (message,) = outbox(agent)
-    (lived, *_) = beats_of(agent)
+    (heartbeat, *_) = beats_of(agent)
     assert (message.kind, message.status, message.audience) == ("inbox", DeliveryStatus.SENT, "user")
     assert (message.content, message.subject) == ("The reef is charted.", "The reef is charted.")
-    assert message.heartbeat_id == lived.id
-    (action,) = [action for action in lived.actions if action["action"] == "reach_out_user"]
+    assert message.heartbeat_id == heartbeat.id
+    (action,) = [action for action in heartbeat.actions if action["action"] == "reach_out_user"]
     assert (action["outcome"], action["cost"]) == ("success", 5)
     assert action["summary"].startswith("decided to write to my user (by inbox): The reef")
     with tenant_transaction(agent.tenant_id):
@@ -119,8 +119,8 @@ def test_five_beats_that_all_want_to_write_produce_one_message(
     assert [message.content for message in outbox(agent)] == ["Have you seen it? (0)"]
     refused = [
         action
-        for lived in beats_of(agent)[1:]
-        for action in lived.actions
+        for heartbeat in beats_of(agent)[1:]
+        for action in heartbeat.actions
         if action["action"] == "reach_out_user"
     ]
     assert len(refused) == 4
@@ -158,12 +158,14 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
         step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
     # What a beat saw may be old when it acts.
     monkeypatch.setattr(decisions, "refusals", lambda **_: {})
-    wanted = json.loads(writing("second"))
-    wanted["actions"][0]["intent_id"] = str(step.id)
+    second = json.loads(writing("second"))
+    second["actions"][0]["intent_id"] = str(step.id)
     for _ in range(4):
-        beat(json.dumps(wanted))
-        (tried,) = [action for action in beats_of(agent)[-1].actions if action["action"] == "reach_out_user"]
-        assert (tried["verdict"], tried["outcome"], tried["cost"]) == ("run", "blocked", 0)
+        beat(json.dumps(second))
+        (blocked,) = [
+            action for action in beats_of(agent)[-1].actions if action["action"] == "reach_out_user"
+        ]
+        assert (blocked["verdict"], blocked["outcome"], blocked["cost"]) == ("run", "blocked", 0)
     assert [message.content for message in outbox(agent)] == ["first"]
     with tenant_transaction(agent.tenant_id):
         step.refresh_from_db()
@@ -200,8 +202,8 @@ def test_a_rolled_back_heartbeat_sends_no_message(
     monkeypatch.setattr(records, "narrate", break_down)
     beat(writing())
     assert outbox(agent) == []
-    (lived,) = beats_of(agent)
-    assert lived.status == HeartbeatStatus.FAILED
+    (heartbeat,) = beats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
     assert fleet.messages == []
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent_id=agent.id).last_reach_out_at is None
@@ -245,8 +247,8 @@ def test_a_message_wakes_a_dormant_agent(agent: Agent) -> None:
         message_agent(agent_id=agent.id, text="Wake up!", actor="user:ann")
         assert Agent.objects.get(id=agent.id).status == AgentStatus.ACTIVE
         assert AgentState.objects.get(agent_id=agent.id).nops == 0
-        woke = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.AGENT_RESUMED)
-    assert (woke.actor, woke.message) == ("user:ann", f"woke {agent.name}")
+        event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.AGENT_RESUMED)
+    assert (event.actor, event.message) == ("user:ann", f"woke {agent.name}")
     schedule = schedule_of(agent)
     assert (schedule.state, schedule.next_trigger) == ("idle", Trigger.MESSAGE)
     assert schedule.next_due_at <= timezone.now()

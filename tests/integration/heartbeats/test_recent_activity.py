@@ -36,10 +36,10 @@ def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
         Heartbeat.objects.filter(id=row.id).update(started_at=at)
 
 
-def noticed(agent: Agent) -> dict[NoticeKind, str]:
+def noticed_kinds(agent: Agent) -> dict[NoticeKind, str]:
     pulse = load_situation(agent.id)["pulse"]
-    found = notices_of(RecentActivity(beats=glances_of(pulse), energy=spending_of(pulse)))
-    return {notice.kind: notice.text for notice in found}
+    notices = notices_of(RecentActivity(beats=glances_of(pulse), energy=spending_of(pulse)))
+    return {notice.kind: notice.text for notice in notices}
 
 
 def acted(action: str, params: dict[str, Any], verdict: str = "run") -> dict[str, Any]:
@@ -67,16 +67,18 @@ def test_a_topic_that_comes_back_is_seen_in_every_action(
         # Receipts between them hide nothing.
         once = [acted(action, params), RECEIPT, RECEIPT]
         live(agent, once * 3)
-        assert f"You have turned to “{topic}” in 3 heartbeats in a row." in noticed(agent)[NoticeKind.LOOP]
+        assert (
+            f"You have turned to “{topic}” in 3 heartbeats in a row." in noticed_kinds(agent)[NoticeKind.LOOP]
+        )
 
 
 def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        asked = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
-        live(agent, [acted("inquire_shallow", question) for question in asked])
-        assert "“tides”" in noticed(agent)[NoticeKind.LOOP]
+        inquiries = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
+        live(agent, [acted("inquire_shallow", question) for question in inquiries])
+        assert "“tides”" in noticed_kinds(agent)[NoticeKind.LOOP]
         live(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
-        assert NoticeKind.LOOP not in noticed(agent)
+        assert NoticeKind.LOOP not in noticed_kinds(agent)
 
 
 def test_unsummarized_episodes_are_counted_for_one_agent(
@@ -84,7 +86,7 @@ def test_unsummarized_episodes_are_counted_for_one_agent(
 ) -> None:
     other = new_agent(tenant, name="Grace")
 
-    def waiting(whose: Agent, count: int, *, days_ago: int, summarized: bool = False) -> list[Episode]:
+    def episodes_of(whose: Agent, count: int, *, days_ago: int, summarized: bool = False) -> list[Episode]:
         at = datetime.now(UTC) - timedelta(days=days_ago)
         return [
             EpisodeFactory.build(
@@ -101,18 +103,18 @@ def test_unsummarized_episodes_are_counted_for_one_agent(
 
     with tenant_transaction(agent.tenant_id):
         Episode.objects.filter(agent_id=agent.id).delete()
-        Episode.objects.bulk_create(waiting(other, 210, days_ago=9))
+        Episode.objects.bulk_create(episodes_of(other, 210, days_ago=9))
         assert load_situation(agent.id)["pulse"]["unsummarized"] == 0
         # Those of long ago are summed up.
-        Episode.objects.bulk_create(waiting(agent, 60, days_ago=8, summarized=True))
-        Episode.objects.bulk_create(waiting(agent, UNSUMMARIZED_EPISODES, days_ago=1))
+        Episode.objects.bulk_create(episodes_of(agent, 60, days_ago=8, summarized=True))
+        Episode.objects.bulk_create(episodes_of(agent, UNSUMMARIZED_EPISODES, days_ago=1))
         assert load_situation(agent.id)["pulse"]["unsummarized"] == UNSUMMARIZED_EPISODES
 
 
 def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         live(agent, [{"energy_start": 20.0, "energy_end": 19.0}, RECEIPT] * 24)
-        assert "you left 9.0 of 10 energy" in noticed(agent)[NoticeKind.HOARDING]
+        assert "you left 9.0 of 10 energy" in noticed_kinds(agent)[NoticeKind.HOARDING]
 
 
 @pytest.mark.parametrize("budget", ["actions", "ticks"])
@@ -120,17 +122,17 @@ def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, 
     with tenant_transaction(agent.tenant_id):
         live(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
         assert exhausted_of(load_situation(agent.id)["pulse"]) == 3
-        assert NoticeKind.HOARDING in noticed(agent)
+        assert NoticeKind.HOARDING in noticed_kinds(agent)
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
         assert exhausted_of(load_situation(agent.id)["pulse"]) == 0
-        assert NoticeKind.HOARDING not in noticed(agent)
+        assert NoticeKind.HOARDING not in noticed_kinds(agent)
 
 
 def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        lived = {"energy_start": 20.0, "energy_end": 12.0}
-        live(agent, [lived, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
-        found = load_situation(agent.id)
-        assert exhausted_of(found["pulse"]) == 0
-        assert spending_of(found["pulse"]) == [(20.0, 12.0)] * 24
-        assert NoticeKind.HOARDING not in noticed(agent)
+        spent = {"energy_start": 20.0, "energy_end": 12.0}
+        live(agent, [spent, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
+        situation = load_situation(agent.id)
+        assert exhausted_of(situation["pulse"]) == 0
+        assert spending_of(situation["pulse"]) == [(20.0, 12.0)] * 24
+        assert NoticeKind.HOARDING not in noticed_kinds(agent)

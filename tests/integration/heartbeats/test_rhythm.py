@@ -99,7 +99,7 @@ def counted() -> Iterator[list[str]]:
 def test_an_idle_beat_asks_no_model_and_says_why(fleet: Fleet, content: Agent) -> None:
     first = beat(fleet, content)
     assert (first.status, first.mode) == (HeartbeatStatus.DONE, "reflection")
-    asked, energy, stale = calls_of(content), state_of(content).energy, state_of(content).stale_beats
+    calls, energy, stale = calls_of(content), state_of(content).energy, state_of(content).stale_beats
 
     second = beat(fleet, content)
 
@@ -107,7 +107,7 @@ def test_an_idle_beat_asks_no_model_and_says_why(fleet: Fleet, content: Agent) -
     assert second.reason == "idle: nothing waits, and it reflected at the last beat"
     assert state_of(content).stale_beats == stale + 1
     assert (second.number, second.model, second.energy_start) == (0, "", None)
-    assert calls_of(content) == asked
+    assert calls_of(content) == calls
     assert state_of(content).energy == energy
     assert state_of(content).idle_beats == 1
     assert schedule_of(content).state == ScheduleState.IDLE
@@ -116,12 +116,12 @@ def test_an_idle_beat_asks_no_model_and_says_why(fleet: Fleet, content: Agent) -
 def test_an_idle_agent_beats_slower_and_reflects_now_and_then(fleet: Fleet, content: Agent) -> None:
     waits, statuses = [], []
     for _ in range(6):
-        done = beat(fleet, content)
-        statuses.append(done.status)
+        heartbeat = beat(fleet, content)
+        statuses.append(heartbeat.status)
         waits.append((schedule_of(content).next_due_at - datetime.now(UTC)) / timedelta(hours=1))
     assert statuses == ["done", "skipped", "skipped", "skipped", "done", "skipped"]
-    wanted = [1, 1.5, 2.25, 3.375, 1, 1.5]
-    assert waits == pytest.approx(wanted, rel=0.06)
+    expected = [1, 1.5, 2.25, 3.375, 1, 1.5]
+    assert waits == pytest.approx(expected, rel=0.06)
 
 
 @pytest.mark.parametrize(("every", "reflections"), [(2, 3), (5, 1)])
@@ -184,7 +184,7 @@ def test_one_that_comes_while_it_beats_is_not_forgotten(fleet: Fleet, content: A
 
 
 @pytest.mark.parametrize(
-    ("given", "fault"),
+    ("changes", "fault"),
     [
         ({"kind": "user_message"}, "arbor agent tell"),
         ({"content": " "}, "1 to 8,000 characters"),
@@ -194,10 +194,10 @@ def test_one_that_comes_while_it_beats_is_not_forgotten(fleet: Fleet, content: A
         ({"detail": {"x": "y" * 4_000}}, "at most 4,000"),
     ],
 )
-def test_an_invalid_percept_is_refused(agent: Agent, given: dict[str, Any], fault: str) -> None:
-    wanted: dict[str, Any] = {"kind": "environment", "content": "It snows.", **given}
+def test_an_invalid_percept_is_refused(agent: Agent, changes: dict[str, Any], fault: str) -> None:
+    fields: dict[str, Any] = {"kind": "environment", "content": "It snows.", **changes}
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match=fault):
-        perceive(agent_id=agent.id, actor="test", **wanted)
+        perceive(agent_id=agent.id, actor="test", **fields)
 
 
 def test_outside_its_hours_it_beats_only_when_asked(fleet: Fleet, content: Agent) -> None:
@@ -245,18 +245,18 @@ def test_a_budget_that_runs_low_is_in_the_prompt_and_on_record_once(
     model = scripted(REST, repeat=True)
     policy(agent, daily_tokens=100)
     use(agent, tokens=used)
-    done = beat(fleet, agent)
+    heartbeat = beat(fleet, agent)
     with tenant_transaction(agent.tenant_id):
         changes = AuditEvent.objects.filter(action=AuditAction.BUDGET_LEVEL, agent_id=agent.id).count()
         stored = DailyUsage.objects.get(agent_id=agent.id).level
     assert (changes, stored) == (int(level != "normal"), level)
     ran = level in ("normal", "conservation", "degradation")
-    assert done.status == (HeartbeatStatus.DONE if ran else HeartbeatStatus.SKIPPED)
+    assert heartbeat.status == (HeartbeatStatus.DONE if ran else HeartbeatStatus.SKIPPED)
     if level in ("conservation", "degradation"):
         assert "Noticed about yourself" in model.requests[0].messages[0].content
         assert f"{100 - used}% is left" in model.requests[0].messages[0].content
     if not ran:
-        assert "it goes on at" in done.reason
+        assert "it goes on at" in heartbeat.reason
         assert not model.requests
         kinds = [notice["kind"] for notice in state_of(agent).notices]
         assert "budget" in kinds
@@ -346,9 +346,9 @@ def test_a_tenants_limit_counts_all_its_agents(
     ada, bo = new_agent(tenant, "Ada"), new_agent(tenant, "Bo")
     limit_tenant(slug=tenant.slug, limits={"daily_usd": Decimal("1")}, actor="test")
     use(bo, cost_usd=Decimal("1.5"))
-    done = beat(fleet, ada)
-    assert done.status == HeartbeatStatus.SKIPPED
-    assert "the day's budget is used up" in done.reason
+    heartbeat = beat(fleet, ada)
+    assert heartbeat.status == HeartbeatStatus.SKIPPED
+    assert "the day's budget is used up" in heartbeat.reason
     limit_tenant(slug=tenant.slug, limits={"daily_usd": None}, actor="test")
     assert beat(fleet, ada).status == HeartbeatStatus.DONE
 

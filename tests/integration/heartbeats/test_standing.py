@@ -42,7 +42,7 @@ def _reply(*actions: dict[str, Any], thinking: str = "") -> str:
 
 
 @pytest.fixture(autouse=True)
-def _heard(agent: Agent) -> None:
+def _percept(agent: Agent) -> None:
     """Let something reach the agent, and let it know something that it can recall."""
     with tenant_transaction(agent.tenant_id):
         perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
@@ -50,7 +50,7 @@ def _heard(agent: Agent) -> None:
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=[keeper])
 
 
-def _stands(agent: Agent, *, spent: float) -> Heartbeat:
+def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:
     """Check that the agent's beat has failed, was paid for, and has heard what it was shown; return it."""
     (beat,) = beats_of(agent)
     assert beat.status == HeartbeatStatus.FAILED
@@ -63,7 +63,7 @@ def _stands(agent: Agent, *, spent: float) -> Heartbeat:
     return beat
 
 
-def _tick(agent: Agent) -> None:
+def _allocate_tick(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
 
@@ -92,10 +92,10 @@ def test_a_fault_after_the_first_turn_leaves_what_the_first_did(
         return act(beat)
 
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, "act": act_once})
-    _tick(agent)
+    _allocate_tick(agent)
     fleet.run()
 
-    beat = _stands(agent, spent=1)
+    beat = _assert_partial_effects(agent, spent=1)
     assert "ZeroDivisionError: on purpose" in beat.reason
     assert ([action["action"] for action in beat.actions], beat.reasoning) == (["recall"], "Who was it?")
 
@@ -105,13 +105,13 @@ def test_workers_lost_while_an_inquiry_is_under_way_leave_its_cost(
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2
     scripted(asks(), ANSWER, REST)
-    _tick(agent)
+    _allocate_tick(agent)
     while not the_web.search.queries:
         fleet.step()
 
     _lose_workers(fleet, agent)
 
-    beat = _stands(agent, spent=3)
+    beat = _assert_partial_effects(agent, spent=3)
     assert beat.reason.startswith("given up after 2 workers were lost")
     assert [action["action"] for action in beat.actions] == ["inquire_shallow"]
 
@@ -121,10 +121,10 @@ def test_a_fault_during_a_further_inquiry_keeps_both_turns(
 ) -> None:
     scripted(_reply(RECALL, thinking="Who was it?"), asks())
     monkeypatch.setattr(Work, "resume", lambda *_: 1 / 0)
-    _tick(agent)
+    _allocate_tick(agent)
     fleet.run()
 
-    beat = _stands(agent, spent=4)
+    beat = _assert_partial_effects(agent, spent=4)
     assert [action["action"] for action in beat.actions] == ["recall", "inquire_shallow"]
     assert (beat.reasoning, beat.turns) == ("Who was it?", 2)
 
@@ -138,9 +138,9 @@ def test_a_node_visited_too_often_after_the_actions_leaves_them(
             'goals       [type="goals"', 'goals       [max_visits=1, type="goals"'
         )
         Agent.objects.filter(id=agent.id).update(pipeline=text)
-    _tick(agent)
+    _allocate_tick(agent)
     fleet.run()
 
-    beat = _stands(agent, spent=2)
+    beat = _assert_partial_effects(agent, spent=2)
     assert "node goals was visited 1 times" in beat.reason
     assert [action["action"] for action in beat.actions] == ["recall", "recall"]

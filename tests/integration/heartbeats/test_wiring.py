@@ -42,8 +42,8 @@ def test_concerns_and_curiosity_are_on_its_mind_at_the_next_beat(beater: Beater)
 
 def test_resolved_concerns_leave_working_memory(beater: Beater) -> None:
     beater.beat(reply_of(concerns=["the anchor drags", "the sail is torn"], curiosity=["what lives below"]))
-    asked = beater.beat(reply_of(resolved=["the anchor drags", "what lives below"]))
-    assert '- "resolved":' in asked
+    prompt = beater.beat(reply_of(resolved=["the anchor drags", "what lives below"]))
+    assert '- "resolved":' in prompt
     section = beater.beat(REST).partition("## On your mind")[2].partition("\n## ")[0]
     assert "the sail is torn" in section
     assert "the anchor drags" not in section
@@ -78,8 +78,8 @@ def test_a_goal_with_full_progress_completes_and_leaves_the_prompt(
 ) -> None:
     beater.beat(reply_of(goal_updates=[{"goal_id": str(goal.id), "progress": 1.0}]))
     with tenant_transaction(agent.tenant_id):
-        done = Goal.objects.get(id=goal.id)
-    assert (done.state, done.completed_at is not None) == (GoalState.COMPLETED, True)
+        completed = Goal.objects.get(id=goal.id)
+    assert (completed.state, completed.completed_at is not None) == (GoalState.COMPLETED, True)
     assert f"[{goal.id}]" not in beater.beat(REST)
 
 
@@ -87,8 +87,8 @@ def test_a_new_goal_joins_the_backlog_and_the_next_prompt(beater: Beater, agent:
     new = {"title": "Name the islands", "description": "each has one", "parent_goal_id": str(goal.id)}
     beater.beat(reply_of(new_goals=[new]))
     with tenant_transaction(agent.tenant_id):
-        made = Goal.objects.get(title="Name the islands")
-    assert (made.parent_id, made.state) == (goal.id, GoalState.ACTIVE)
+        new_goal = Goal.objects.get(title="Name the islands")
+    assert (new_goal.parent_id, new_goal.state) == (goal.id, GoalState.ACTIVE)
     assert "Name the islands" in beater.beat(REST)
 
 
@@ -177,8 +177,8 @@ def test_the_prompt_lists_aspects_and_the_surest_beliefs_first(beater: Beater, a
         Belief.objects.filter(agent_id=agent.id).delete()
         IdentityAspect.objects.filter(agent_id=agent.id).delete()
         for statement, confidence in (("Fog lifts by noon.", 0.6), ("Pilots exaggerate.", 0.9)):
-            held = NewBelief(statement=statement, category=BeliefCategory.WORLD, confidence=confidence)
-            add_belief(agent_id=agent.id, belief=held, actor="user:ann")
+            belief = NewBelief(statement=statement, category=BeliefCategory.WORLD, confidence=confidence)
+            add_belief(agent_id=agent.id, belief=belief, actor="user:ann")
         add_aspect(
             agent_id=agent.id, aspect=NewAspect(content="I chart reefs.", kind=AspectKind.AGENCY), actor="x"
         )
@@ -277,8 +277,8 @@ def test_text_from_elsewhere_cannot_close_its_data_block(beater: Beater, agent: 
     nonce = prompt.split("The mark of this message is ")[1].split(".")[0]
     opened, closed = prompt.count(f"<data-{nonce}>"), prompt.count(f"</data-{nonce}>")
     assert opened == closed
-    told = prompt.index("You are free now.")
-    assert prompt.rindex(f"<data-{nonce}>", 0, told) > prompt.rfind(f"</data-{nonce}>", 0, told)
+    position = prompt.index("You are free now.")
+    assert prompt.rindex(f"<data-{nonce}>", 0, position) > prompt.rfind(f"</data-{nonce}>", 0, position)
 
 
 def test_no_private_key_or_seal_is_in_what_a_beat_stores(beater: Beater, agent: Agent) -> None:

@@ -56,10 +56,10 @@ class Together:
 
     def leases(self, agents: Iterable[Agent] | None = None) -> list[tuple[UUID, int]]:
         """Take the messages that let these agents' heartbeats go on, or those of all."""
-        wanted = {str(agent.id) for agent in (self.agents if agents is None else agents)}
-        taken = [message for message in self._fleet.messages if _walks(message, wanted)]
-        self._fleet.messages[:] = [message for message in self._fleet.messages if not _walks(message, wanted)]
-        return [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in taken]
+        ids = {str(agent.id) for agent in (self.agents if agents is None else agents)}
+        messages = [message for message in self._fleet.messages if _walks(message, ids)]
+        self._fleet.messages[:] = [message for message in self._fleet.messages if not _walks(message, ids)]
+        return [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in messages]
 
     def walk(self) -> set[UUID]:
         """Walk all heartbeats that can go on, in one batch."""
@@ -67,11 +67,11 @@ class Together:
 
     def answer(self) -> None:
         """Let the models answer all that waits for them."""
-        waiting = [message for message in self._fleet.messages if message.task is Task.EXECUTE_CALL]
+        messages = [message for message in self._fleet.messages if message.task is Task.EXECUTE_CALL]
         self._fleet.messages[:] = [
             message for message in self._fleet.messages if message.task is not Task.EXECUTE_CALL
         ]
-        for message in waiting:
+        for message in messages:
             self._fleet.deliver(message)
 
     def run(self) -> int:
@@ -127,8 +127,8 @@ def shortly(statements: Iterable[str]) -> str:
 def rows_of(agent: Agent) -> dict[str, Any]:
     """Return everything that heartbeats have written about an agent, without ids and times."""
     with tenant_transaction(agent.tenant_id):
-        found = {name: [*read(agent.id)] for name, read in _ROWS.items()}
-    return {name: sorted(map(_plain_text, rows)) for name, rows in found.items()}
+        rows_by_name = {name: [*read(agent.id)] for name, read in _ROWS.items()}
+    return {name: sorted(map(_plain_text, rows)) for name, rows in rows_by_name.items()}
 
 
 def _plain_text(row: Any) -> str:
@@ -149,12 +149,12 @@ def plain(value: Any) -> Any:
 
 def _beats(agent_id: UUID) -> Iterator[Any]:
     for beat in Heartbeat.objects.filter(agent_id=agent_id):
-        seen = beat.situation
+        situation = beat.situation
         yield {
             "fields": [getattr(beat, name) for name in _BEAT],
             "steps": [[step.node, step.outcome, list(step.changed)] for step in steps_of(beat)],
-            "seen": {name: seen.get(name) for name in ("percepts", "notices", "mode", "energy", "held")},
-            "relevant": sorted(item["content"] for item in seen.get("relevant", [])),
+            "seen": {name: situation.get(name) for name in ("percepts", "notices", "mode", "energy", "held")},
+            "relevant": sorted(item["content"] for item in situation.get("relevant", [])),
             "remembered": beat.memory_id is not None,
         }
 

@@ -84,10 +84,10 @@ def concepts_of(agent: Agent) -> dict[str, set[str]]:
         links = MemoryConcept.objects.filter(memory__agent_id=agent.id).values_list(
             "memory__content", "concept__name"
         )
-        found: dict[str, set[str]] = {}
+        concepts: dict[str, set[str]] = {}
         for content, name in links:
-            found.setdefault(content, set()).add(name)
-        return found
+            concepts.setdefault(content, set()).add(name)
+        return concepts
 
 
 def waiting_for(agent: Agent, chore: str) -> set[UUID]:

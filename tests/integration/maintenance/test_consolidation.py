@@ -193,12 +193,12 @@ def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted
     maintain_episodes()
     fleet.run()
     _purge(mind, ids[0])
-    kept = [call for call in calls_of(mind) if call.request]
+    with_prompt = [call for call in calls_of(mind) if call.request]
     emptied = [call for call in calls_of(mind) if not call.request]
     assert [call.purpose for call in emptied] == ["extract", "summarize"]
     assert [call.reply for call in emptied] == ["", ""]
     assert {call.status for call in emptied} == {CallStatus.COMPLETE}
-    assert "The anchor is new." in json.dumps([call.request for call in kept])
+    assert "The anchor is new." in json.dumps([call.request for call in with_prompt])
     assert all(TALK[0] not in json.dumps(call.request) for call in calls_of(mind))
 
 
@@ -286,20 +286,20 @@ def test_importance_is_the_mean_of_rule_and_model(
     mind: Agent, fleet: Fleet, scripted: Script, modelled: Any
 ) -> None:
     modelled.ARBOR_WEIGH_MEMORIES = True
-    plain, kept = _remember_unweighed(
+    plain, fixed = _remember_unweighed(
         mind, "The harbour master has a grey beard.", "Remember this: the safe is behind the chart."
     )
     before = importance_of(mind, plain)
-    assert importance_of(mind, kept) == 1.0
+    assert importance_of(mind, fixed) == 1.0
     scripted(
         lambda request: _scores(0.9, 0.1) if request.purpose == "weigh" else _concepts(["harbour"], ["safe"]),
         repeat=True,
     )
-    assert waiting_for(mind, "unweighed") == {plain, kept}
+    assert waiting_for(mind, "unweighed") == {plain, fixed}
     consolidate()
     fleet.run()
     assert importance_of(mind, plain) == pytest.approx((before + 0.9) / 2)
-    assert importance_of(mind, kept) == 1.0
+    assert importance_of(mind, fixed) == 1.0
     assert waiting_for(mind, "unweighed") == set()
     consolidate()
     fleet.run()

@@ -95,11 +95,11 @@ def recall_slowly(
     ]
     near = [candidate.similarity for candidate in candidates if candidate.similarity is not None]
     background = Background(mean=float(np.mean(near or [0])), deviation=float(np.std(near or [0])))
-    chosen, lent = _choose(candidates, reading, background, limit, stored.neighborhoods)
+    chosen, associations = _choose(candidates, reading, background, limit, stored.neighborhoods)
     places = {memory.id: place for place, memory in enumerate(chosen)}
     links = [
         (places[lender], places[borrower], share)
-        for (lender, borrower), share in lent.items()
+        for (lender, borrower), share in associations.items()
         if borrower in places
     ]
     return rank(
@@ -179,11 +179,11 @@ def _choose(
     """Return the nearest, the wordiest, the best of the time that is spoken of, the turns beside all of these, and what the
     best of them bring to mind, with what they lend.
     """
-    kept = max(SEEDS, limit)
+    limit_of_seeds = max(SEEDS, limit)
     near = [memory for memory in all_of_them if memory.similarity is not None]
-    chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:kept]
+    chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:limit_of_seeds]
     worded = [memory for memory in all_of_them if memory.words > 0]
-    chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:kept]
+    chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:limit_of_seeds]
 
     def fit(candidate: Candidate) -> float:
         if candidate.similarity is None or not background.deviation:
@@ -196,11 +196,11 @@ def _choose(
     if around is not None:
         timely = [memory for memory in all_of_them if around[0] <= memory.occurred_at <= around[1]]
         chosen += sorted(timely, key=lambda memory: (-fit(memory), memory.id))[:SPAN_SEEDS]
-    found, lent = _with_company(chosen, all_of_them, background, neighborhoods)
-    if len(found) < limit:
+    candidates, associations = _with_company(chosen, all_of_them, background, neighborhoods)
+    if len(candidates) < limit:
         latest = sorted(all_of_them, key=lambda memory: (-memory.occurred_at.timestamp(), memory.id))[:limit]
-        found, lent = _with_company(chosen + latest, all_of_them, background, neighborhoods)
-    return found, lent
+        candidates, associations = _with_company(chosen + latest, all_of_them, background, neighborhoods)
+    return candidates, associations
 
 
 def _with_company(

@@ -51,27 +51,27 @@ def recall_both_ways(
 ) -> tuple[list[Recalled], list[Recalled]]:
     """Return what is recalled from the mind at hand and by the scan, in the open transaction; they are equal."""
     with at_hand(minds):
-        (found,) = Recaller().recall([request])
+        (recalled,) = Recaller().recall([request])
     with scanning():
         (scanned,) = Recaller().recall([request])
-    assert_equal(found, scanned)
-    return found, scanned
+    assert_equal(recalled, scanned)
+    return recalled, scanned
 
 
-def assert_equal(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> None:
+def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> None:
     """Compare two answers: the same memories, whole, in the same order, with the same terms but for rounding."""
-    plain = [replace(memory, terms=scanned[0].terms) for memory in found] if scanned else list(found)
+    plain = [replace(memory, terms=scanned[0].terms) for memory in recalled] if scanned else list(recalled)
     assert plain == [replace(memory, terms=scanned[0].terms) for memory in scanned]
-    for memory, twin in zip(found, scanned, strict=True):
+    for memory, twin in zip(recalled, scanned, strict=True):
         assert memory.terms.as_dict() == pytest.approx(twin.terms.as_dict(), abs=DIFFERENCE)
 
 
-def agree(agent: Agent, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
+def agree(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
     """Recall from each of these processes' minds and by the scan, in a transaction; return what all of them say."""
     with tenant_transaction(agent.tenant_id):
         for mind in minds:
-            found, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **asked), minds=mind)
-    return found
+            recalled, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **fields), minds=mind)
+    return recalled
 
 
 class Asker:
@@ -81,13 +81,13 @@ class Asker:
         self._agent = agent
         self._minds = (here, there)
 
-    def ask(self, *minds: MindsAtHand, **asked: Any) -> list[Recalled]:
+    def ask(self, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
         """Return what all of them say."""
         agent = self._agent
         with tenant_transaction(agent.tenant_id):
             model = model_of(agent.id)
-        if "model" in asked or "vector" in asked:
+        if "model" in fields or "vector" in fields:
             model = LONG
         (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
         values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}
-        return agree(agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **asked})
+        return agree(agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **fields})

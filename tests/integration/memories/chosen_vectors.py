@@ -39,26 +39,26 @@ def plant(
 ) -> list[UUID]:
     """Give an agent memories with these vectors, stale as new ones are; `first` numbers their texts."""
     with tenant_transaction(agent.tenant_id):
-        made = [
+        memories = [
             MemoryFactory.create(
                 agent=agent, content=f"memory {first + number}", position=first + number, occurred_at=NOON
             ).id
             for number in range(len(vectors))
         ]
-        for memory, vector in zip(made, vectors, strict=True):
+        for memory, vector in zip(memories, vectors, strict=True):
             text = None if vector is None else f"[{','.join(map(str, vector))}]"
             with connections[APP].cursor() as cursor:
                 cursor.execute(
                     "UPDATE memories_memory SET embedding = %s::halfvec WHERE tenant_id = %s AND id = %s",
                     [text, agent.tenant_id, memory],
                 )
-        known = set(Upkeep.objects.filter(memory_id__in=made).values_list("memory_id", flat=True))
+        known = set(Upkeep.objects.filter(memory_id__in=memories).values_list("memory_id", flat=True))
         Upkeep.objects.bulk_create(
             Upkeep(tenant_id=agent.tenant_id, agent_id=agent.id, memory_id=memory)
-            for memory in made
+            for memory in memories
             if memory not in known
         )
-    return made
+    return memories
 
 
 def put_in_episode(agent: Agent, memory_ids: Sequence[UUID]) -> None:
@@ -99,12 +99,12 @@ def draw(
 
 def refresh_all(agent: Agent, *, steps: int = 50) -> int:
     """Refresh until nothing is stale; return how many neighborhoods were computed."""
-    done = 0
+    refreshed = 0
     for _ in range(steps):
         did = refresh_batch(agent.tenant_id, agent.id)
         if not did:
-            return done
-        done += did
+            return refreshed
+        refreshed += did
     raise AssertionError(f"still not at rest after {steps} steps")
 
 
@@ -135,12 +135,12 @@ def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
         beside.setdefault(source, set()).add(target)
         beside.setdefault(target, set()).add(source)
     active = {row.id for row in rows}
-    found = {}
+    neighborhoods = {}
     for row in rows:
         one = beside.get(row.id, set())
         two = {far for near in one for far in beside[near]} - one - {row.id}
         hops = dict.fromkeys(one & active, 1) | dict.fromkeys(two & active, 2)
-        found[row.id] = neighborhood(
+        neighborhoods[row.id] = neighborhood(
             hops=hops,
             similar=_similar(row, rows),
             beside={
@@ -152,7 +152,7 @@ def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
                 and abs(other.sequence - row.sequence) <= 3
             },
         )
-    return found
+    return neighborhoods
 
 
 def _similar(row: Memory, rows: Sequence[Memory]) -> dict[UUID, float]:

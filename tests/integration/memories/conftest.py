@@ -57,11 +57,11 @@ class RemoteEmbedder:
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     """Put a remote embedder in the place of the installation's, with nothing kept from before."""
-    made = RemoteEmbedder()
-    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: made)
+    embedder = RemoteEmbedder()
+    monkeypatch.setattr(embedding, "connect_embedder", lambda *_, **__: embedder)
     embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
-    yield made
+    yield embedder
     embedding.embedder_for.cache_clear()
 
 
@@ -112,14 +112,14 @@ def vacuum(database: None) -> Callable[[], None]:
 @pytest.fixture
 def statements(database: None) -> Iterator[list[str]]:
     """Return the list of statements that the application's connection has run, without BEGIN and COMMIT."""
-    seen: list[str] = []
+    executed: list[str] = []
 
     def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
-        seen.append(sql)
+        executed.append(sql)
         return execute(sql, params, many, context)
 
     with connections[APP].execute_wrapper(note):
-        yield seen
+        yield executed
 
 
 def a_memory(content: str, **parts: Any) -> NewMemory:
@@ -180,16 +180,16 @@ REMOTE = EmbeddingModel(name="tei/remote", dimension=512)
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
     """Put a remote embedder of 512 dimensions beside the one in this process, and return it."""
-    made = RemoteEmbedder(REMOTE.dimension)
+    embedder = RemoteEmbedder(REMOTE.dimension)
     connect = connect_embedder
 
     def connected(name: str, *parts: Any, **named: Any) -> Any:
-        return made if name == REMOTE.name else connect(name, *parts, **named)
+        return embedder if name == REMOTE.name else connect(name, *parts, **named)
 
     monkeypatch.setattr(embedding, "connect_embedder", connected)
     embedding.embedder_for.cache_clear()
     forget_vectors(monkeypatch)
-    yield made
+    yield embedder
     embedding.embedder_for.cache_clear()
 
 

@@ -46,12 +46,12 @@ def _create(
     concepts: Iterable[str] = (),
     **parts: Any,
 ) -> UUID:
-    given = {name: parts.pop(name) for name in _OF_CREATION if name in parts}
+    options = {name: parts.pop(name) for name in _OF_CREATION if name in parts}
     detailed: dict[str, Any] = {
         name: tuple(part) if isinstance(part, list) else part for name, part in parts.items()
     }
     creation = Creation(
-        content=content, detail=detail(**detailed), concepts=dict.fromkeys(concepts, 1.0), **given
+        content=content, detail=detail(**detailed), concepts=dict.fromkeys(concepts, 1.0), **options
     )
     return create_memories(tenant_id=tenant_id, agent_id=agent_id, creations=[creation]).ids[0]
 

@@ -56,15 +56,15 @@ def tell(
 
 def tell_of_everything(agent: Agent) -> dict[str, list[UUID]]:
     """Give an agent three subjects, and some memories that are about nothing in common."""
-    told = {subject: tell(agent, subject, 6, days=place) for place, subject in enumerate(SAID)}
+    stored = {subject: tell(agent, subject, 6, days=place) for place, subject in enumerate(SAID)}
     noise = np.random.default_rng(7).standard_normal((12, 256))
     with tenant_transaction(agent.tenant_id):
         memories = [
             a_memory(f"Something else {place}", session="else", position=place) for place in range(12)
         ]
         rows = np.asarray(noise / np.linalg.norm(noise, axis=1)[:, None], dtype=np.float32)
-        told["nothing"] = list(store(agent_id=agent.id, memories=memories, vectors=rows).ids)
-    return told
+        stored["nothing"] = list(store(agent_id=agent.id, memories=memories, vectors=rows).ids)
+    return stored
 
 
 def order(agent: Agent) -> int:
@@ -74,15 +74,15 @@ def order(agent: Agent) -> int:
 def members(agent: Agent) -> dict[UUID, set[UUID]]:
     """Return the members of each cluster."""
     with tenant_transaction(agent.tenant_id):
-        found: dict[UUID, set[UUID]] = {
+        memberships: dict[UUID, set[UUID]] = {
             cluster_id: set()
             for cluster_id in Cluster.objects.filter(agent_id=agent.id).values_list("id", flat=True)
         }
         for cluster_id, memory_id in ClusterMember.objects.filter(cluster__agent_id=agent.id).values_list(
             "cluster_id", "memory_id"
         ):
-            found[cluster_id].add(memory_id)
-        return found
+            memberships[cluster_id].add(memory_id)
+        return memberships
 
 
 def about(agent: Agent, ids: list[UUID]) -> Cluster:

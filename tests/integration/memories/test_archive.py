@@ -44,7 +44,7 @@ def do(agent: Agent, act: Callable[..., int], ids: list[UUID], *, actor: str = A
         return act(memory_ids=ids, reason="it was told to", actor=actor, **how)
 
 
-def found(agent: Agent, text: str) -> list[str]:
+def recalled(agent: Agent, text: str) -> list[str]:
     return [
         memory.content
         for memory in recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text))
@@ -60,11 +60,11 @@ def events(agent: Agent) -> list[AuditEvent]:
 def test_an_archived_memory_is_not_recalled_until_restored(mind: Agent) -> None:
     soup, _ = keep(mind, "The soup was salty.", "The soup was cold.")
     assert do(mind, archive, [soup]) == 1
-    assert found(mind, "soup") == ["The soup was cold."]
+    assert recalled(mind, "soup") == ["The soup was cold."]
     assert term_counts(mind) == true_counts(mind)
     assert do(mind, archive, [soup]) == 0
     assert do(mind, restore, [soup]) == 1
-    assert set(found(mind, "soup")) == {"The soup was salty.", "The soup was cold."}
+    assert set(recalled(mind, "soup")) == {"The soup was salty.", "The soup was cold."}
     assert term_counts(mind) == true_counts(mind)
     assert do(mind, restore, [soup]) == 0
     archived, restored = events(mind)
@@ -149,8 +149,8 @@ def test_removing_for_good_takes_everything_with_it_and_leaves_a_hash(mind: Agen
     assert do(mind, purge, [soup]) == 1
     with tenant_transaction(mind.tenant_id):
         assert list(Memory.objects.values_list("id", flat=True)) == [salt]
-        for gone in (Edge, ClusterMember, EmbeddingCacheEntry, MemoryAccess):
-            assert not gone.objects.exists(), gone
+        for model in (Edge, ClusterMember, EmbeddingCacheEntry, MemoryAccess):
+            assert not model.objects.exists(), model
         assert not Upkeep.objects.filter(memory_id=soup).exists()
     assert term_counts(mind) == true_counts(mind)
     event = events(mind)[-1]

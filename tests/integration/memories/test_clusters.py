@@ -41,12 +41,12 @@ from tests.integration.memories.subjects import (
 
 def test_a_mind_falls_into_its_clusters(mind: Agent) -> None:
     jazz = tell(mind, "jazz", 6, seed=3, valence=-0.5)
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     assert maintain_clusters().failed == 0
     assert sorted(map(len, members(mind).values())) == [6, 6, 12]
     assert set(jazz) < members(mind)[about(mind, jazz).id]
-    cluster = about(mind, told["bread"])
-    assert members(mind)[cluster.id] == set(told["bread"])
+    cluster = about(mind, stored["bread"])
+    assert members(mind)[cluster.id] == set(stored["bread"])
     assert set(cluster.keywords) >= {"sourdough", "oven", "crust"}
     assert cluster.name == ", ".join(cluster.keywords[:3])
     assert (cluster.size, cluster.stale) == (6, False)
@@ -69,11 +69,11 @@ def test_putting_in_order_twice_changes_nothing(mind: Agent) -> None:
 
 
 def test_a_vector_that_means_nothing_does_not_stop_the_others(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
-        Memory.objects.filter(id=told["jazz"][0]).update(embedding=HalfVector([0.0] * 256))
+        Memory.objects.filter(id=stored["jazz"][0]).update(embedding=HalfVector([0.0] * 256))
     assert maintain_clusters().failed == 0
-    assert members(mind)[about(mind, told["jazz"][1:]).id] == set(told["jazz"][1:])
+    assert members(mind)[about(mind, stored["jazz"][1:]).id] == set(stored["jazz"][1:])
 
 
 def test_a_mind_without_memories_is_clustered_at_once(mind: Agent, other_mind: Agent) -> None:
@@ -110,22 +110,22 @@ def test_one_agents_fault_does_not_stop_the_others(
         return plan_clusters(mind_clusters, deviations=deviations)
 
     monkeypatch.setattr(clustering, "plan_clusters", fail)
-    found = maintain_clusters()
-    assert (found.failed, found.done) == (1, 30)
+    job_run = maintain_clusters()
+    assert (job_run.failed, job_run.done) == (1, 30)
     assert len(members(other_mind)) == 3
 
 
 def test_a_given_name_stays_and_others_follow_the_words(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
-    jazz, bread = about(mind, told["jazz"]), about(mind, told["bread"])
+    jazz, bread = about(mind, stored["jazz"]), about(mind, stored["bread"])
     with tenant_transaction(mind.tenant_id):
         name_cluster(cluster_id=jazz.id, name=" Evenings at  the club ")
         Cluster.objects.filter(id=bread.id).update(name="old words", keywords=["old", "words"], stale=True)
         Cluster.objects.filter(id=bread.id).update(name="old, words")
     order(mind)
-    assert about(mind, told["jazz"]).name == "Evenings at the club"
-    assert about(mind, told["bread"]).name == ", ".join(about(mind, told["bread"]).keywords[:3])
+    assert about(mind, stored["jazz"]).name == "Evenings at the club"
+    assert about(mind, stored["bread"]).name == ", ".join(about(mind, stored["bread"]).keywords[:3])
     for name in ("", "x" * 201, "a\0b"):
         with pytest.raises(Invalid, match="1 to 200"), tenant_transaction(mind.tenant_id):
             name_cluster(cluster_id=jazz.id, name=name)
@@ -155,28 +155,28 @@ def test_a_mind_reclustered_meanwhile_is_left_alone(mind: Agent) -> None:
 
 
 def test_a_memory_archived_meanwhile_is_in_no_cluster(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
         read = MindClusters.read(mind.id)
     assert read is not None
     plan = plan_clusters(read, deviations=3.5)
-    gone = told["jazz"][0]
+    archived = stored["jazz"][0]
     with tenant_transaction(mind.tenant_id):
-        archive(memory_ids=[gone], reason="a test", actor="system:test")
+        archive(memory_ids=[archived], reason="a test", actor="system:test")
         plan.read_words()
     plan.describe()
     with tenant_transaction(mind.tenant_id):
         assert plan.write()
-    cluster = about(mind, told["jazz"][1:])
-    assert members(mind)[cluster.id] == set(told["jazz"][1:])
+    cluster = about(mind, stored["jazz"][1:])
+    assert members(mind)[cluster.id] == set(stored["jazz"][1:])
     assert (cluster.size, cluster.stale) == (5, True)
 
 
 def test_a_theme_that_loses_its_members_dissolves(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
     with tenant_transaction(mind.tenant_id):
-        archive(memory_ids=told["jazz"][:4], reason="a test", actor="system:test")
+        archive(memory_ids=stored["jazz"][:4], reason="a test", actor="system:test")
     assert stale(mind) == 1
     assert maintain_clusters().steps == 0, "not before its time"
     pass_time(mind)
@@ -185,9 +185,9 @@ def test_a_theme_that_loses_its_members_dissolves(mind: Agent) -> None:
 
 
 def test_an_agent_moved_to_other_vectors_gets_new_centres(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
-    cluster = about(mind, told["jazz"])
+    cluster = about(mind, stored["jazz"])
     with tenant_transaction(mind.tenant_id):
         # As taking over does: all vectors of another length, the mind told so.
         for memory in Memory.objects.filter(agent_id=mind.id):
@@ -197,8 +197,8 @@ def test_an_agent_moved_to_other_vectors_gets_new_centres(mind: Agent) -> None:
         assert clustering.read_centres(mind.id, model_of(mind.id))[0] == []
         Cluster.objects.filter(agent_id=mind.id).update(centroid=None, stale=True)
     assert maintain_clusters().done == 30, "at once, for a theme without a centre is none"
-    assert about(mind, told["jazz"]).id == cluster.id
-    assert len(about(mind, told["jazz"]).centroid) == 128
+    assert about(mind, stored["jazz"]).id == cluster.id
+    assert len(about(mind, stored["jazz"]).centroid) == 128
 
 
 @pytest.mark.parametrize("deviations", [0.0, 11.0, float("nan")])

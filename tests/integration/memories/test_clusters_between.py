@@ -40,7 +40,7 @@ from tests.integration.memories.subjects import (
 
 
 def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
     more = tell(mind, "jazz", 2, seed=9, days=30)
     with tenant_transaction(mind.tenant_id):
@@ -48,35 +48,35 @@ def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> No
             agent_id=mind.id, memories=[a_memory("Alone.")], vectors=vectors_about("jazz", 1) * -1
         ).ids
     assert maintain_clusters().done == 2
-    cluster = about(mind, told["jazz"])
-    assert members(mind)[cluster.id] == {*told["jazz"], *more}
+    cluster = about(mind, stored["jazz"])
+    assert members(mind)[cluster.id] == {*stored["jazz"], *more}
     assert (cluster.size, cluster.stale) == (8, True)
     assert waiting(mind) == {loner}
     assert maintain_agent_clusters(mind.tenant_id, mind.id) == 0
     pass_time(mind)
     assert maintain_clusters().done == 33
     assert waiting(mind) == set()
-    assert about(mind, told["jazz"]).stale is False
+    assert about(mind, stored["jazz"]).stale is False
 
 
 def test_concurrent_assignments_count_each_memory_once(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
     tell(mind, "jazz", 4, seed=9, days=30)
     assert sum(at_once(lambda _: maintain_agent_clusters(mind.tenant_id, mind.id), writers=3)) == 4
-    assert about(mind, told["jazz"]).size == 10
+    assert about(mind, stored["jazz"]).size == 10
 
 
 def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
     (memory_id,) = tell(mind, "bread", 1, seed=9, days=30)
     with tenant_transaction(mind.tenant_id):
-        found = assign_memory_to_clusters(memory_id=memory_id, max_clusters=1)
-        assert assign_memory_to_clusters(memory_id=memory_id) == found
-        assert assign_memory_to_clusters(memory_id=told["nothing"][0]) == {}
-        assert list(found) == [about(mind, told["bread"]).id]
-        assert 0.5 < found[about(mind, told["bread"]).id] <= 1
+        assigned = assign_memory_to_clusters(memory_id=memory_id, max_clusters=1)
+        assert assign_memory_to_clusters(memory_id=memory_id) == assigned
+        assert assign_memory_to_clusters(memory_id=stored["nothing"][0]) == {}
+        assert list(assigned) == [about(mind, stored["bread"]).id]
+        assert 0.5 < assigned[about(mind, stored["bread"]).id] <= 1
         with pytest.raises(NotFound):
             assign_memory_to_clusters(memory_id=uuid4())
         for number in (0, 4):
@@ -85,32 +85,32 @@ def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
 
 
 def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
-    gone = told["jazz"][0]
+    archived = stored["jazz"][0]
     with tenant_transaction(mind.tenant_id):
-        archive(memory_ids=[gone], reason="a test", actor="system:test")
-    cluster = about(mind, told["jazz"][1:])
-    assert members(mind)[cluster.id] == set(told["jazz"][1:])
+        archive(memory_ids=[archived], reason="a test", actor="system:test")
+    cluster = about(mind, stored["jazz"][1:])
+    assert members(mind)[cluster.id] == set(stored["jazz"][1:])
     assert (cluster.size, cluster.stale) == (5, True)
     with tenant_transaction(mind.tenant_id):
-        restore(memory_ids=[gone], reason="a test", actor="system:test")
+        restore(memory_ids=[archived], reason="a test", actor="system:test")
         assert mark_clusters_stale([uuid4()]) == mark_clusters_stale([]) == 0
-    assert waiting(mind) == {gone}
+    assert waiting(mind) == {archived}
     assert maintain_clusters().done == 1
-    assert members(mind)[cluster.id] == set(told["jazz"])
+    assert members(mind)[cluster.id] == set(stored["jazz"])
 
 
 def test_one_cluster_is_computed_anew_on_demand(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
-    cluster = about(mind, told["jazz"])
+    cluster = about(mind, stored["jazz"])
     with tenant_transaction(mind.tenant_id):
-        ClusterMember.objects.filter(cluster_id=cluster.id).exclude(memory_id=told["jazz"][0]).delete()
+        ClusterMember.objects.filter(cluster_id=cluster.id).exclude(memory_id=stored["jazz"][0]).delete()
         recalculate_cluster(cluster_id=cluster.id)
         with pytest.raises(NotFound):
             recalculate_cluster(cluster_id=uuid4())
-    own = about(mind, told["jazz"])
+    own = about(mind, stored["jazz"])
     assert own.size == 1
     assert np.asarray(own.centroid) == pytest.approx(vectors_about("jazz", 6)[0], abs=1e-3)
 
@@ -119,13 +119,13 @@ def test_one_cluster_is_computed_anew_on_demand(mind: Agent) -> None:
 
 
 def test_members_are_listed_nearest_first_without_archived(mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     order(mind)
-    cluster = about(mind, told["jazz"])
+    cluster = about(mind, stored["jazz"])
     with tenant_transaction(mind.tenant_id):
-        Memory.objects.filter(id=told["jazz"][0]).update(status="archived")
+        Memory.objects.filter(id=stored["jazz"][0]).update(status="archived")
         shown = cluster_members(cluster_id=cluster.id)
-        assert {member.memory_id for member in shown} == set(told["jazz"][1:])
+        assert {member.memory_id for member in shown} == set(stored["jazz"][1:])
         assert [member.strength for member in shown] == sorted(
             (member.strength for member in shown), reverse=True
         )
@@ -136,29 +136,29 @@ def test_members_are_listed_nearest_first_without_archived(mind: Agent) -> None:
 
 
 def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign_mind: Agent) -> None:
-    told = tell_of_everything(mind)
+    stored = tell_of_everything(mind)
     with tenant_transaction(mind.tenant_id):
         for target, relation in (("bread", "contradicts"), ("chess", "causes"), ("nothing", "causes")):
             Edge.objects.create(
                 tenant_id=mind.tenant_id,
                 agent_id=mind.id,
                 source_kind="memory",
-                source_id=told["jazz"][0],
+                source_id=stored["jazz"][0],
                 target_kind="memory",
-                target_id=told[target][0],
+                target_id=stored[target][0],
                 relation=relation,
                 weight=0.5,
             )
     order(mind)
-    jazz, bread, chess = (about(mind, told[subject]) for subject in ("jazz", "bread", "chess"))
+    jazz, bread, chess = (about(mind, stored[subject]) for subject in ("jazz", "bread", "chess"))
     with tenant_transaction(mind.tenant_id):
         shown = {
             (cluster.id, cluster.relation.value, cluster.leads)
             for cluster in find_related_clusters(cluster_id=jazz.id)
         }
         assert shown == {(bread.id, "contradicts", True), (chess.id, "causes", True)}
-        (found,) = find_related_clusters(cluster_id=chess.id)
-        assert (found.id, found.leads, found.strength, found.keywords) == (
+        (related,) = find_related_clusters(cluster_id=chess.id)
+        assert (related.id, related.leads, related.strength, related.keywords) == (
             jazz.id,
             False,
             0.5,
@@ -175,7 +175,7 @@ def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign
 
 
 def test_real_texts_fall_into_themes_by_the_embedded_model(mind: Agent) -> None:
-    said = [
+    texts = [
         *(
             f"I baked a sourdough {what} in the oven this morning."
             for what in ("loaf", "bread", "bun", "pizza")
@@ -188,7 +188,7 @@ def test_real_texts_fall_into_themes_by_the_embedded_model(mind: Agent) -> None:
         "A comet is visible tonight.",
         "She paints watercolours.",
     ]
-    stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(text) for text in said])
+    stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(text) for text in texts])
     order(mind)
     assert {frozenset(member) for member in members(mind).values()} == {
         frozenset(stored.ids[:4]),

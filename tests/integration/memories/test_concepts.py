@@ -48,8 +48,8 @@ def put(agent: Agent, concept: str, parent: str | None) -> None:
 
 def recalled(agent: Agent, name: str, *, narrower: bool = True) -> list[str]:
     with tenant_transaction(agent.tenant_id):
-        found = memories_of_concept(agent_id=agent.id, name=name, include_narrower=narrower, now=DAY_AFTER)
-        return [case.content for case in found]
+        memories = memories_of_concept(agent_id=agent.id, name=name, include_narrower=narrower, now=DAY_AFTER)
+        return [case.content for case in memories]
 
 
 def ancestries(agent: Agent) -> dict[str, list[str]]:

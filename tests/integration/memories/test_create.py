@@ -48,7 +48,7 @@ def a_source(reference: str, trust: float = 0.5) -> Source:
 
 
 def test_an_event_is_stored_with_its_parts(mind: Agent) -> None:
-    made = create_episodic_memory(
+    created = create_episodic_memory(
         **of(mind),
         content="I asked for the tide and was laughed at.",
         action="asked",
@@ -61,7 +61,7 @@ def test_an_event_is_stored_with_its_parts(mind: Agent) -> None:
         source="operator",
     )
     (row,) = memories_of(mind)
-    assert (row.id, row.type, row.importance, row.emotional_valence) == (made, "episodic", 0.7, -0.4)
+    assert (row.id, row.type, row.importance, row.emotional_valence) == (created, "episodic", 0.7, -0.4)
     assert (row.occurred_at, row.source) == (NOON - timedelta(days=3), "operator")
     assert row.embedding is not None
     assert row.episode_id is not None
@@ -197,7 +197,7 @@ def test_a_procedure_and_a_pattern_keep_their_parts(mind: Agent) -> None:
 
 
 def test_a_batch_is_made_in_one_go_each_with_its_concepts(mind: Agent) -> None:
-    made = create_memories(
+    created = create_memories(
         **of(mind),
         creations=[
             Creation(content="The ferry sank.", detail=EpisodicDetail(), concepts={"ferry": 0.8}),
@@ -205,8 +205,8 @@ def test_a_batch_is_made_in_one_go_each_with_its_concepts(mind: Agent) -> None:
             Creation(content="Ferries float.", detail=SemanticDetail(), concepts={"physics": 0.5}),
         ],
     )
-    assert made.stored == 2
-    assert made.reinforced == {made.ids[1]}
+    assert created.stored == 2
+    assert created.reinforced == {created.ids[1]}
     assert concepts_of(mind) == {
         ("The ferry sank.", "ferry", 0.8),
         ("Ferries float.", "ferry", 1.0),

@@ -129,13 +129,13 @@ def test_the_jobs_archive_exactly_what_the_rules_say(
     plan = plan_of(mind)
     reasons = Counter(memory.reason for memory in plan.memories)
     assert set(reasons) == set(Reason), "each rule finds something"
-    done = {
+    archived_by_job = {
         Reason.EXPIRED: expire_memories().done,
         Reason.FADED: fade_memories().done,
         Reason.TRIVIAL: clean_up_memories().done,
         Reason.CROWDED: keep_quotas().done,
     }
-    assert done == reasons
+    assert archived_by_job == reasons
     assert archived(mind) == {memory.memory_id for memory in plan.memories}
     assert term_counts(mind) == true_counts(mind)
     assert plan_of(mind).memories == ()
@@ -253,8 +253,8 @@ def test_a_mind_that_somebody_changes_just_now_is_left_for_later(mind: Agent, ot
     keep(other_mind, {"importance": 0.0})
     with tenant_transaction(mind.tenant_id):
         assert try_lock_mind(mind.id)
-        (done,) = at_once(lambda _: clean_up_memories().done, writers=1)
-    assert done == 1
+        (cleaned,) = at_once(lambda _: clean_up_memories().done, writers=1)
+    assert cleaned == 1
     assert len(archived(other_mind)) == 1
     assert clean_up_memories().done == 1
 

@@ -36,10 +36,10 @@ def memories_in(agent: Agent, count: int = 2) -> list[GraphNode]:
 
 def a_concept(agent: Agent, name: str = "Tides") -> GraphNode:
     with tenant_transaction(agent.tenant_id):
-        made = Concept.objects.create(
+        concept = Concept.objects.create(
             tenant_id=agent.tenant_id, agent_id=agent.id, name=name, key=name.casefold()
         )
-        return GraphNode(GraphNodeKind.CONCEPT, made.id)
+        return GraphNode(GraphNodeKind.CONCEPT, concept.id)
 
 
 def a_goal(agent: Agent, **parts: Any) -> GraphNode:
@@ -52,10 +52,10 @@ def tie(
     agent: Agent, source: GraphNode, target: GraphNode, relation: Relation = Relation.ASSOCIATED, **parts: Any
 ) -> float:
     with tenant_transaction(agent.tenant_id):
-        made = relate(
+        relation_made = relate(
             agent_id=agent.id, new=NewRelation(source=source, target=target, relation=relation, **parts)
         )
-        return made.weight
+        return relation_made.weight
 
 
 def edges_of(agent: Agent) -> list[tuple[UUID, str, UUID, float]]:
@@ -175,24 +175,29 @@ def test_a_kind_that_this_installation_does_not_hold_is_named(
 
 
 def test_a_memory_supports_a_belief_which_stays_as_it_is(mind: Agent, other_mind: Agent) -> None:
-    (seen,) = memories_in(mind, 1)
+    (observation,) = memories_in(mind, 1)
     with tenant_transaction(mind.tenant_id):
         belief = BeliefFactory.create(agent=mind, statement="Tides keep their hours.")
         theirs = BeliefFactory.create(agent=other_mind)
         before = Belief.objects.values().get(id=belief.id)
-        held = GraphNode(GraphNodeKind.BELIEF, belief.id)
-        relate(agent_id=mind.id, new=NewRelation(source=seen, target=held, relation=Relation.SUPPORTS))
+        belief_node = GraphNode(GraphNodeKind.BELIEF, belief.id)
+        relate(
+            agent_id=mind.id,
+            new=NewRelation(source=observation, target=belief_node, relation=Relation.SUPPORTS),
+        )
         with pytest.raises(NotFound, match="there is no belief"):
             relate(
                 agent_id=mind.id,
                 new=NewRelation(
-                    source=seen, target=GraphNode(GraphNodeKind.BELIEF, theirs.id), relation=Relation.SUPPORTS
+                    source=observation,
+                    target=GraphNode(GraphNodeKind.BELIEF, theirs.id),
+                    relation=Relation.SUPPORTS,
                 ),
             )
-        (found,) = find_supporting_evidence(agent_id=mind.id, node=held).found
-        (path,) = find_connected(agent_id=mind.id, node=seen, hops=1).found
+        (supporting,) = find_supporting_evidence(agent_id=mind.id, node=belief_node).found
+        (path,) = find_connected(agent_id=mind.id, node=observation, hops=1).found
         assert Belief.objects.values().get(id=belief.id) == before
-    assert found.id == seen.id
+    assert supporting.id == observation.id
     assert (path.kind, path.label) == (GraphNodeKind.BELIEF, "Tides keep their hours.")
 
 

@@ -68,10 +68,12 @@ def test_ages_are_of_the_oldest_in_any_tenant(mind: Agent, foreign_mind: Agent) 
         Mind.objects.update(forgot_at=past - timedelta(days=3), cleaned_at=past, counted_at=past)
     health = read_health()
     for metric, count in ((Metric.EXPIRED, 2), (Metric.BUFFER_EXPIRED, 1), (Metric.UNEMBEDDED, 3)):
-        found = figure(health, metric)
-        assert (found.count, round(found.judged / 3600), found.state) == (count, 7, HealthState.CRITICAL), (
-            metric
-        )
+        measured = figure(health, metric)
+        assert (measured.count, round(measured.judged / 3600), measured.state) == (
+            count,
+            7,
+            HealthState.CRITICAL,
+        ), metric
     untended = figure(health, Metric.UNTENDED)
     assert (untended.count, untended.state) == (1, HealthState.WARN)
     assert "3 texts without a vector (the oldest for 7 h)" in [what for _, what, _ in health.findings]
@@ -177,12 +179,12 @@ def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
 
 
 def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> None:
-    def told() -> list[tuple[str, str | None]]:
+    def recorded() -> list[tuple[str, str | None]]:
         events = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("id")
         return [(event.detail["state"], event.detail["was"]) for event in events]
 
     watch_health()
-    assert told() == [("ok", None)]
+    assert recorded() == [("ok", None)]
     keep(mind, 5)
     for limit in (Limit(warn=2, critical=50), Limit(warn=2, critical=5)):
         settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: limit}
@@ -190,7 +192,7 @@ def test_a_change_of_state_is_put_on_record_once(mind: Agent, settings: Any) -> 
         watch_health()
     settings.ARBOR_HEALTH_LIMITS = {}
     assert watch_health() is HealthState.OK
-    assert told() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
+    assert recorded() == [("ok", None), ("warn", "ok"), ("critical", "warn"), ("ok", "critical")]
     worst = PlatformEvent.objects.using(OPS).filter(action=AuditAction.HEALTH_CHANGED).order_by("-id")[1]
     assert worst.detail["findings"][0]["what"] == "5 neighborhoods stale or missing"
     assert str(mind.id) not in str(worst.detail)

@@ -24,9 +24,9 @@ def test_with_the_usual_dimension_nothing_is_left_out() -> None:
 
 
 def test_an_index_row_leaves_out_the_lightest_terms() -> None:
-    kept = fitting({1: 0.5, 2: 2.0, 3: 1.0} | dict.fromkeys(range(4, 200), 0.1), session="", dimension=1024)
-    assert {1, 2, 3} <= set(kept)
-    assert len(kept) < 200
+    terms = fitting({1: 0.5, 2: 2.0, 3: 1.0} | dict.fromkeys(range(4, 200), 0.1), session="", dimension=1024)
+    assert {1, 2, 3} <= set(terms)
+    assert len(terms) < 200
 
 
 @pytest.mark.parametrize("dimension", [256, 384, 512, 768, MAX_DIMENSION])

@@ -49,9 +49,9 @@ def there() -> MindsAtHand:
 def asker(mind: Agent, here: MindsAtHand, there: MindsAtHand) -> Asker:
     """Return who asks an agent that remembers a talk, and has asked it before in either process."""
     keep(mind, *turns(*TALK))
-    made = Asker(mind, here, there)
-    made.ask()
-    return made
+    new_asker = Asker(mind, here, there)
+    new_asker.ask()
+    return new_asker
 
 
 @contextmanager

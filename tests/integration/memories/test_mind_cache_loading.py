@@ -43,12 +43,12 @@ def test_a_query_with_a_changed_meaning_is_embedded_again(
         look(mind, "the paint")
         keep(mind, *turns("The key hangs by the door.", role="Grace", session="keys"))
         remote.asked.clear()
-        found = look(mind, "Grace's key")
+        recalled = look(mind, "Grace's key")
     assert remote.asked == ["Grace's key", "key"]
     with scanning():
         scanned = look(mind, "Grace's key")
-    assert [memory.id for memory in found] == [memory.id for memory in scanned]
-    assert found[0].terms.speaker > 0
+    assert [memory.id for memory in recalled] == [memory.id for memory in scanned]
+    assert recalled[0].terms.speaker > 0
 
 
 def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, here: MindsAtHand) -> None:
@@ -56,8 +56,8 @@ def test_a_query_of_a_moved_agent_is_embedded_by_its_model(mind: Agent, here: Mi
     with at_hand(here):
         look(mind, "the paint")
         move(mind, SHORT)
-        found = look(mind, "the colour of the hull")
-    assert any(memory.terms.meaning for memory in found)
+        recalled = look(mind, "the colour of the hull")
+    assert any(memory.terms.meaning for memory in recalled)
 
 
 def look(agent: Agent, text: str) -> list[Recalled]:

@@ -38,8 +38,8 @@ def assert_true(agent: Agent) -> None:
     """Check every neighborhood against the plain computation."""
     expected = true_neighborhoods(agent)
     for memory_id, neighbors in expected.items():
-        found = neighbors_of(agent, memory_id)
-        assert found == pytest.approx(neighbors, abs=2e-4), memory_id
+        stored = neighbors_of(agent, memory_id)
+        assert stored == pytest.approx(neighbors, abs=2e-4), memory_id
 
 
 def test_a_neighborhood_holds_what_is_tied_alike_or_beside(mind: Agent) -> None:
@@ -191,20 +191,20 @@ def test_a_neighborhood_changed_during_its_refresh_stays_stale(
 
 def test_a_row_in_other_hands_is_left_and_nobody_waits(mind: Agent) -> None:
     ids = plant(mind, directions(6, spread=0.1))
-    held, done = Barrier(2, timeout=20), Barrier(2, timeout=20)
+    locked, checked = Barrier(2, timeout=20), Barrier(2, timeout=20)
 
     def work(writer: int) -> int:
         with tenant_transaction(mind.tenant_id):
             if writer == 0:
                 list(Upkeep.objects.select_for_update().filter(memory_id=ids[0]))
-                held.wait()
-                done.wait()
+                locked.wait()
+                checked.wait()
                 return 0
-        held.wait()
+        locked.wait()
         try:
             return refresh_batch(mind.tenant_id, mind.id)
         finally:
-            done.wait()
+            checked.wait()
 
     assert at_once(work, writers=2) == [0, 5]
     assert stale_of(mind) == {ids[0]}
@@ -215,15 +215,15 @@ def test_concurrent_refreshes_do_no_work_twice(mind: Agent, monkeypatch: pytest.
     plant(mind, directions(60))
 
     def work(_: int) -> int:
-        done = 0
+        refreshed = 0
         for _ in range(30):
-            done += refresh_batch(mind.tenant_id, mind.id)
-        return done
+            refreshed += refresh_batch(mind.tenant_id, mind.id)
+        return refreshed
 
-    done = sum(at_once(work, writers=4))
+    refreshed = sum(at_once(work, writers=4))
     # Whoever finds the agent taken goes away empty-handed, so the four may well leave something to a fifth.
-    done += refresh_all(mind)
-    assert 60 <= done <= 120
+    refreshed += refresh_all(mind)
+    assert 60 <= refreshed <= 120
     assert_true_sizes(mind)
 
 
@@ -265,8 +265,8 @@ def test_one_agents_fault_does_not_stop_the_others(
             super().__init__(agent_id)
 
     monkeypatch.setattr(neighborhoods, "AgentVectors", Faulty)
-    made = refresh_neighborhoods()
-    assert (made.done, made.failed) == (10, 1)
+    job_run = refresh_neighborhoods()
+    assert (job_run.done, job_run.failed) == (10, 1)
     assert len(stale_of(other_mind)) == 5
 
 

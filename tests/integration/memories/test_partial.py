@@ -36,13 +36,13 @@ def vector_at(cosine: float, *, axis: int) -> Vectors:
 @pytest.fixture
 def musical(mind: Agent) -> Agent:
     """Return an agent with a cluster that is more than any of its memories, among a hundred others."""
-    said = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
-    said += [f"Something else {number}" for number in range(OTHERS)]
+    texts = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
+    texts += [f"Something else {number}" for number in range(OTHERS)]
     vectors = np.stack(
         [vector_at(0.65 if place < MEMBERS else 0.0, axis=place + 1) for place in range(MEMBERS + OTHERS)]
     )
     with tenant_transaction(mind.tenant_id):
-        memories = [a_memory(text, session="talk", position=place) for place, text in enumerate(said)]
+        memories = [a_memory(text, session="talk", position=place) for place, text in enumerate(texts)]
         store(agent_id=mind.id, memories=memories, vectors=vectors)
     recluster_mind(mind.tenant_id, mind.id)
     return mind
@@ -58,15 +58,15 @@ def test_a_theme_resonates_while_none_of_its_memories_is_clear(musical: Agent, s
     with tenant_transaction(musical.tenant_id):
         cluster = Cluster.objects.get()
         statements.clear()
-        (found,) = find_partial_activations(agent_id=musical.id, vector=vague())
+        (activation,) = find_partial_activations(agent_id=musical.id, vector=vague())
     assert len(statements) == 2
-    assert (found.cluster_id, found.name, found.keywords) == (
+    assert (activation.cluster_id, activation.name, activation.keywords) == (
         cluster.id,
         cluster.name,
         tuple(cluster.keywords),
     )
-    assert {"coltrane", "saxophone"} <= set(found.keywords)
-    assert found.strength > 0.45 > found.best_memory
+    assert {"coltrane", "saxophone"} <= set(activation.keywords)
+    assert activation.strength > 0.45 > activation.best_memory
 
 
 def test_a_clear_memory_excludes_partial_recall(musical: Agent) -> None:
@@ -83,9 +83,9 @@ def test_a_recall_says_it_only_when_nothing_clear_came(musical: Agent, statement
         vector = vague()
 
         def after(text: str) -> list[str]:
-            found = recall_in_scope(agent_id=musical.id, text=text, vector=vector, limit=5)
+            recalled = recall_in_scope(agent_id=musical.id, text=text, vector=vector, limit=5)
             statements.clear()
-            themes = partial_recall_after(agent_id=musical.id, recalled=found, vector=vector)
+            themes = partial_recall_after(agent_id=musical.id, recalled=recalled, vector=vector)
             return [theme.name for theme in themes]
 
         assert after("who was it again") == [Cluster.objects.get().name]

@@ -30,7 +30,7 @@ def stale(agent: Agent) -> set[UUID]:
         return set(Upkeep.objects.filter(agent_id=agent.id, stale=True).values_list("memory_id", flat=True))
 
 
-def drawn(agent: Agent) -> set[tuple[UUID, UUID, str, str]]:
+def edges_of(agent: Agent) -> set[tuple[UUID, UUID, str, str]]:
     with tenant_transaction(agent.tenant_id):
         rows = Edge.objects.filter(agent_id=agent.id, source_kind="memory", target_kind="memory")
         return set(rows.values_list("source_id", "target_id", "relation", "origin"))
@@ -59,8 +59,8 @@ def test_ties_of_several_agents_take_one_statement(
     assert statements == []
     draw(mind, tie(mind, note, beat), tie(other_mind, poem, bell, Relation.DERIVED_FROM, origin="o" * 300))
     assert len(statements) == 1
-    assert drawn(mind) == {(note, beat, "learned_from", "test")}
-    assert drawn(other_mind) == {(poem, bell, "derived_from", "o" * 200)}
+    assert edges_of(mind) == {(note, beat, "learned_from", "test")}
+    assert edges_of(other_mind) == {(poem, bell, "derived_from", "o" * 200)}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_new_relation_marks_the_changed_neighborhoods(
     refreshed(mind)
     draw(mind, tie(mind, ids[0], ids[1], relation), tie(mind, ids[2], ids[2], relation))
     assert stale(mind) == set()
-    assert len(drawn(mind)) == 1
+    assert len(edges_of(mind)) == 1
 
 
 def test_a_neighborhood_read_by_a_step_gets_a_new_version(mind: Agent) -> None:

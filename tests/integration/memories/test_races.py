@@ -57,12 +57,12 @@ class Racers:
         return self._act(purge)
 
     def recall(self) -> int:
-        found = recall(
+        recalled = recall(
             tenant_id=self.agent.tenant_id,
             request=RecallRequest(agent_id=self.agent.id, text=TEXTS[0]),
             counts=True,
         )
-        return len(found)
+        return len(recalled)
 
     def remember_again(self) -> tuple[UUID, ...]:
         """Store the same text once more: it is merged with the memory, which comes back if it was archived."""
@@ -130,9 +130,9 @@ def _forget(racers: Racers) -> None:
 
 
 def test_a_memory_is_archived_while_it_is_recalled(mind: Agent) -> None:
-    for racers, archived, found in run_both_orders(mind, lambda _: None, "archive", "recall"):
+    for racers, archived, recalled in run_both_orders(mind, lambda _: None, "archive", "recall"):
         assert archived == 1
-        assert found in (2, 3)
+        assert recalled in (2, 3)
         assert set(access_counts(mind)) >= {racers.other_id}
 
 

@@ -42,15 +42,17 @@ def find(agent: Agent, text: str, *, counts: bool = False, **options: Any) -> li
 
 def test_the_best_match_comes_first_with_its_score_components(mind: Agent) -> None:
     keep(mind, *turns(*TALK), *turns("The library closes early today.", session="other", role="Grace"))
-    found = find(mind, "What colour is Ada's boat?")
-    assert found[0].content == "What colour?"
-    answer = next(memory.terms for memory in found if memory.content == TALK[3])
+    recalled = find(mind, "What colour is Ada's boat?")
+    assert recalled[0].content == "What colour?"
+    answer = next(memory.terms for memory in recalled if memory.content == TALK[3])
     assert answer.neighbours > answer.words
     assert answer.speaker > 0
-    assert found[-1].content == "The library closes early today."
-    for memory in found:
+    assert recalled[-1].content == "The library closes early today."
+    for memory in recalled:
         assert memory.score == pytest.approx(sum(memory.terms.as_dict().values()))
-    assert [memory.score for memory in found] == sorted((memory.score for memory in found), reverse=True)
+    assert [memory.score for memory in recalled] == sorted(
+        (memory.score for memory in recalled), reverse=True
+    )
 
 
 def test_a_recalled_memory_has_all_its_fields(mind: Agent) -> None:
@@ -76,8 +78,8 @@ def test_the_limit_is_filled_when_the_agent_remembers_enough(mind: Agent) -> Non
 def test_the_latest_memories_fill_the_limit(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
     keep(mind, *(a_memory(f"Stone {n}.", occurred_at=NOON - timedelta(days=n)) for n in range(30)))
-    found = find(mind, "the ferry", limit=5)
-    assert [memory.content for memory in found] == [f"Stone {n}." for n in range(5)]
+    recalled = find(mind, "the ferry", limit=5)
+    assert [memory.content for memory in recalled] == [f"Stone {n}." for n in range(5)]
 
 
 def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) -> None:
@@ -96,12 +98,12 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
         for concept, memory in ((tree, oak), (plant, tulip)):
             MemoryConcept.objects.create(tenant_id=mind.tenant_id, concept_id=concept.id, memory_id=memory.id)
 
-    def told(concept: Any) -> set[str]:
+    def contents_of(concept: Any) -> set[str]:
         return {memory.content for memory in find(mind, "the boat", only=RecallFilter(concept=concept))}
 
-    assert told("Plant") == told(plant.id) == {"The oak is old.", "The tulip is red."}
-    assert told("tree") == told(tree.id) == {"The oak is old."}
-    assert told("river") == set()
+    assert contents_of("Plant") == contents_of(plant.id) == {"The oak is old.", "The tulip is red."}
+    assert contents_of("tree") == contents_of(tree.id) == {"The oak is old."}
+    assert contents_of("river") == set()
 
 
 @pytest.mark.parametrize("now", [datetime.min, datetime.max])  # noqa: DTZ901
@@ -128,8 +130,8 @@ def test_only_memories_of_an_episode_are_recalled(mind: Agent) -> None:
     keep(mind, *turns("The oak is old."), *turns("The tulip is red.", session="other"))
     oak, _ = memories_of(mind)
     assert oak.episode_id is not None
-    found = find(mind, "the tulip", only=RecallFilter(episode=oak.episode_id))
-    assert [memory.content for memory in found] == ["The oak is old."]
+    recalled = find(mind, "the tulip", only=RecallFilter(episode=oak.episode_id))
+    assert [memory.content for memory in recalled] == ["The oak is old."]
 
 
 def test_an_agent_without_memories_recalls_nothing(mind: Agent) -> None:
@@ -138,9 +140,9 @@ def test_an_agent_without_memories_recalls_nothing(mind: Agent) -> None:
 
 def test_a_name_that_is_a_common_word_can_be_asked_for(mind: Agent) -> None:
     keep(mind, *turns("I sold the violin.", role="Will"), *turns("I kept the piano.", role="May"))
-    found = find(mind, "What did Will do?")
-    assert found[0].role == "Will"
-    assert found[0].terms.speaker > 0
+    recalled = find(mind, "What did Will do?")
+    assert recalled[0].role == "Will"
+    assert recalled[0].terms.speaker > 0
 
 
 def test_a_time_that_the_query_names_brings_what_was_said_then(mind: Agent) -> None:
@@ -156,9 +158,9 @@ def test_a_time_that_the_query_names_brings_what_was_said_then(mind: Agent) -> N
 def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbedder) -> None:
     remote.away = True
     keep(mind, *turns(*TALK))
-    found = find(mind, "paint brushes")
-    assert {found[0].content, found[1].content} == {TALK[1], TALK[4]}
-    assert all(memory.terms.meaning == 0 for memory in found)
+    recalled = find(mind, "paint brushes")
+    assert {recalled[0].content, recalled[1].content} == {TALK[1], TALK[4]}
+    assert all(memory.terms.meaning == 0 for memory in recalled)
 
 
 # --- What is not -------------------------------------------------------------------------------------
@@ -172,9 +174,9 @@ def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
     )
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(position=0).update(status=MemoryStatus.ARCHIVED)
-    found = find(mind, "How does the safe open?")
-    assert [memory.content for memory in found] == ["Nobody else knows it."]
-    assert found[0].terms.neighbours == 0
+    recalled = find(mind, "How does the safe open?")
+    assert [memory.content for memory in recalled] == ["Nobody else knows it."]
+    assert recalled[0].terms.neighbours == 0
 
 
 def test_a_memory_is_recalled_until_its_time_is_over(mind: Agent) -> None:
@@ -292,26 +294,26 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
 # --- What it costs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("way", "taken"), [(scanning, 3), (at_hand, 4)])
+@pytest.mark.parametrize(("way", "count"), [(scanning, 3), (at_hand, 4)])
 def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
-    mind: Agent, statements: list[str], way: Callable[[], AbstractContextManager[None]], taken: int
+    mind: Agent, statements: list[str], way: Callable[[], AbstractContextManager[None]], count: int
 ) -> None:
     keep(mind, *turns(*(f"Wave {number} breaks." for number in range(300))))
     with way():
         find(mind, "Which waves break?")
         statements.clear()
         find(mind, "What did Ada say about wave 17 in March 2024?", limit=20)
-        assert len(statements) == taken
+        assert len(statements) == count
         statements.clear()
         find(mind, "What did Ada say about wave 17 in March 2024?", limit=20, counts=True)
-        assert len(statements) == taken + 1
+        assert len(statements) == count + 1
 
 
 def test_long_texts_are_told_whole_too(mind: Agent) -> None:
     long = "The lighthouse log. " + "Calm sea, light wind, é. " * 200
     keep(mind, *turns("Where is the lighthouse log?", long, "Thank you."))
-    found = {memory.content for memory in find(mind, "the lighthouse log")}
-    assert found == {"Where is the lighthouse log?", long, "Thank you."}
+    contents = {memory.content for memory in find(mind, "the lighthouse log")}
+    assert contents == {"Where is the lighthouse log?", long, "Thank you."}
 
 
 def test_no_transaction_is_open_while_the_query_is_embedded(

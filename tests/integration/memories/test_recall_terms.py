@@ -33,7 +33,7 @@ def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
         return recall_in_scope(agent_id=agent.id, text=text, vector=None, **{"limit": 10, **options})
 
 
-def lend(
+def set_neighbors(
     agent: Agent, lender: Memory, borrowers: Mapping[UUID, float] | None, *, stale: bool = False
 ) -> None:
     neighbors = (
@@ -56,9 +56,9 @@ def test_an_activated_memory_comes_first_and_fades(mind: Agent) -> None:
             level=0.8,
             at=now - timedelta(hours=1),
         )
-    found = by_words(mind, "lamp", now=now)
-    assert found[0].id == other.id
-    assert found[0].terms.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
+    recalled = by_words(mind, "lamp", now=now)
+    assert recalled[0].id == other.id
+    assert recalled[0].terms.activation == pytest.approx(0.4 * DEFAULT_WEIGHTS.activation)
     assert by_words(mind, "lamp", now=now + timedelta(days=1))[0].terms.activation == 0
 
 
@@ -94,8 +94,8 @@ def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
 
 
 def test_the_rest_of_an_episode_comes_before_the_rest_of_the_session(mind: Agent) -> None:
-    said = [("A far walk.", 20, 180), ("A near walk.", 10, 5), ("The lamp on the dike.", 0, 0)]
-    for text, position, minutes in said:
+    utterances = [("A far walk.", 20, 180), ("A near walk.", 10, 5), ("The lamp on the dike.", 0, 0)]
+    for text, position, minutes in utterances:
         keep(
             mind,
             a_memory(text, session="s", position=position, occurred_at=NOON + timedelta(minutes=minutes)),
@@ -113,14 +113,16 @@ def test_a_neighborhood_brings_what_neither_words_nor_meaning_find(mind: Agent, 
     *_, keeper, bread = memories_of(mind)
     old = memories_of(mind)[0]
     for stale in (False, True):
-        lend(mind, keeper, {bread.id: HIGHEST, old.id: HIGHEST / 3}, stale=stale)
-        found = by_words(mind, "lighthouse keeper", limit=3)
-        assert [memory.id for memory in found] == [keeper.id, bread.id, old.id]
-        assert found[1].terms.association == pytest.approx(found[0].terms.words * DEFAULT_WEIGHTS.association)
-        assert found[2].terms.association == pytest.approx(found[1].terms.association / 3)
+        set_neighbors(mind, keeper, {bread.id: HIGHEST, old.id: HIGHEST / 3}, stale=stale)
+        recalled = by_words(mind, "lighthouse keeper", limit=3)
+        assert [memory.id for memory in recalled] == [keeper.id, bread.id, old.id]
+        assert recalled[1].terms.association == pytest.approx(
+            recalled[0].terms.words * DEFAULT_WEIGHTS.association
+        )
+        assert recalled[2].terms.association == pytest.approx(recalled[1].terms.association / 3)
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("association=0")
     assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
-    lend(mind, keeper, None)
+    set_neighbors(mind, keeper, None)
     settings.ARBOR_RECALL_WEIGHTS = DEFAULT_WEIGHTS
     assert not any(memory.terms.association for memory in by_words(mind, "lighthouse keeper", limit=3))
 
@@ -141,13 +143,13 @@ def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, oth
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=forgotten.id).update(status=MemoryStatus.ARCHIVED)
     named = [foreign, stale, forgotten, beat, fresh]
-    lend(
+    set_neighbors(
         mind,
         keeper,
         {memory.id: HIGHEST - place / 10 for place, memory in enumerate(named)} | {uuid4(): HIGHEST},
     )
-    found = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
-    assert {memory.content for memory in found if "bread" in memory.content.lower()} == {"Fresh bread."}
+    recalled = by_words(mind, "lighthouse keeper", limit=200, without_session="heartbeats")
+    assert {memory.content for memory in recalled if "bread" in memory.content.lower()} == {"Fresh bread."}
 
 
 def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, settings: Any) -> None:

@@ -31,17 +31,17 @@ def test_each_agent_is_answered_as_if_it_were_asked_alone(mind: Agent, other_min
     keep(mind, *TALK)
     keep(other_mind, *OTHER, role="Grace")
     (vector,) = embed_texts(tenant_id=mind.tenant_id, texts=["the paint of the boat"])
-    asked: list[dict[str, Any]] = [
+    queries: list[dict[str, Any]] = [
         {"agent_id": mind.id, "text": "Ada's boat", "vector": vector.tolist(), "limit": 2, "now": NOON},
         {"agent_id": other_mind.id, "text": "Ada's boat", "vector": None, "limit": 5, "now": NOON},
         {"agent_id": mind.id, "text": "the shed", "vector": vector.tolist(), "limit": 1, "now": NOON},
     ]
     with tenant_transaction(mind.tenant_id):
-        found = Recaller().recall([RecallRequest(**fields) for fields in asked])
-        assert found == [recall_in_scope(**fields) for fields in asked]
-    assert [len(memories) for memories in found] == [2, 3, 1]
-    assert all(memory.terms.speaker for memory in found[0])
-    assert not any(memory.terms.speaker for memory in found[1])
+        results = Recaller().recall([RecallRequest(**fields) for fields in queries])
+        assert results == [recall_in_scope(**fields) for fields in queries]
+    assert [len(memories) for memories in results] == [2, 3, 1]
+    assert all(memory.terms.speaker for memory in results[0])
+    assert not any(memory.terms.speaker for memory in results[1])
 
 
 def test_no_request_asks_nothing(mind: Agent, statements: list[str]) -> None:
@@ -70,8 +70,8 @@ def test_meaning_texts_of_several_agents_take_one_statement(
     keep(other_mind, *OTHER, role="Grace")
     statements.clear()
     with tenant_transaction(mind.tenant_id):
-        asked = [(mind.id, "Ada's boat"), (other_mind.id, "Ada's boat"), (other_mind.id, "Grace's boat")]
-        assert Recaller().meaning_texts(asked) == ["boat", "Ada's boat", "boat"]
+        queries = [(mind.id, "Ada's boat"), (other_mind.id, "Ada's boat"), (other_mind.id, "Grace's boat")]
+        assert Recaller().meaning_texts(queries) == ["boat", "Ada's boat", "boat"]
     assert len(statements) == 1
 
 
@@ -103,15 +103,15 @@ def test_several_agents_at_hand_take_as_many_statements_as_one(
         for text in ("Ada's boat", "the shed")
     ]
     with at_hand(MindsAtHand()):
-        taken = []
-        for asked in (requests, requests, requests[:1]):
+        counts = []
+        for batch in (requests, requests, requests[:1]):
             statements.clear()
             with tenant_transaction(mind.tenant_id):
-                found = Recaller().recall(asked)
-            taken.append(len(statements))
-            assert all(found)
+                results = Recaller().recall(batch)
+            counts.append(len(statements))
+            assert all(results)
     # Loaded first: statistics, minds, state. Then what has changed with the statistics, and state.
-    assert taken == [3, 2, 2]
+    assert counts == [3, 2, 2]
 
 
 def test_memories_stored_between_two_recalls_are_recalled(mind: Agent) -> None:
@@ -121,5 +121,5 @@ def test_memories_stored_between_two_recalls_are_recalled(mind: Agent) -> None:
     with tenant_transaction(mind.tenant_id), at_hand(MindsAtHand()):
         assert len(recaller.recall([request])[0]) == len(TALK)
         store(agent_id=mind.id, memories=[a_memory("The harbour is empty.")], vectors=None)
-        found = recaller.recall([request])[0]
-    assert "The harbour is empty." in {memory.content for memory in found}
+        recalled = recaller.recall([request])[0]
+    assert "The harbour is empty." in {memory.content for memory in recalled}

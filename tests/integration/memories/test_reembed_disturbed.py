@@ -49,9 +49,9 @@ def test_a_run_that_was_broken_off_goes_on_where_it_stopped(mind: Agent, server:
     assert mind_of(mind) == LONG
     assert {len(vector) for vector in vectors_of(mind).values()} == {256}
     server.asked.clear()
-    seen: list[tuple[int, int]] = []
-    assert move(mind, REMOTE, batch=10, progress=lambda *at: seen.append(at)).memories == 36
-    assert seen == [(20, 36), (30, 36), (36, 36)]
+    progress: list[tuple[int, int]] = []
+    assert move(mind, REMOTE, batch=10, progress=lambda *at: progress.append(at)).memories == 36
+    assert progress == [(20, 36), (30, 36), (36, 36)]
     assert len(set(server.asked) & set(SAID)) == 16
 
 
@@ -99,8 +99,8 @@ def test_a_run_to_another_model_does_not_mix_with_one_under_way(mind: Agent, ser
     def other_run(done: int, total: int) -> None:
         if done == 10:
             with tenant_transaction(mind.tenant_id):
-                kept = list(NextEmbedding.objects.values_list("memory_id", flat=True))
-                rest = Memory.objects.exclude(id__in=kept)[:1]
+                remaining = list(NextEmbedding.objects.values_list("memory_id", flat=True))
+                rest = Memory.objects.exclude(id__in=remaining)[:1]
                 NextEmbedding.objects.create(
                     tenant_id=mind.tenant_id, agent=mind, memory=rest[0], embedding_model="tei/remote 512"
                 )
@@ -115,15 +115,15 @@ def test_a_run_to_another_model_does_not_mix_with_one_under_way(mind: Agent, ser
 def test_a_memory_stored_during_the_move_is_moved_too(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(mind, *turns(*SAID))
 
-    def stored_meanwhile(**asked: Any) -> Any:
+    def stored_meanwhile(**arguments: Any) -> Any:
         monkeypatch.setattr(reembed, "switch_model", switch_model)
         with connections[APP].cursor():
             at_once(lambda _: keep(mind, a_memory("Stored at the last moment.")), writers=1)
-        return switch_model(**asked)
+        return switch_model(**arguments)
 
     monkeypatch.setattr(reembed, "switch_model", stored_meanwhile)
-    taken = move(mind, SHORT)
-    assert (taken.memories, taken.left) == (37, 0)
+    takeover = move(mind, SHORT)
+    assert (takeover.memories, takeover.left) == (37, 0)
     assert len(vectors_of(mind)["Stored at the last moment."]) == 64
 
 
@@ -134,13 +134,13 @@ def test_an_agent_that_never_stops_storing_is_moved_all_the_same(
     keep(mind, *turns(*SAID))
     stored = iter(range(100))
 
-    def stored_meanwhile(**asked: Any) -> Any:
+    def stored_meanwhile(**arguments: Any) -> Any:
         at_once(lambda _: keep(mind, a_memory(f"Thought {next(stored)}.")), writers=1)
-        return switch_model(**asked)
+        return switch_model(**arguments)
 
     monkeypatch.setattr(reembed, "switch_model", stored_meanwhile)
-    taken = move(mind, SHORT)
-    assert (taken.memories, taken.left) == (39, 1)
+    takeover = move(mind, SHORT)
+    assert (takeover.memories, takeover.left) == (39, 1)
     assert {len(vector) for vector in vectors_of(mind).values()} == {64}
     assert embed_backlog() == 1
     assert len(vectors_of(mind)["Thought 2."]) == 64
@@ -156,12 +156,12 @@ def test_a_model_that_cannot_be_asked_changes_nothing(mind: Agent, server: Remot
         EmbeddingFailed, match="cannot be used, and nothing was changed: the embedding server"
     ):
         move(mind, REMOTE)
-    for model, said in (
+    for model, message in (
         (EmbeddingModel(name="wordllama", dimension=1025), "must be at most 1024, got 1025"),
         (EmbeddingModel(name="wordllama", dimension=100), "must be 64, 128, 256 for wordllama"),
         (EmbeddingModel(name="tei/nowhere", dimension=100), "needs its server's address"),
     ):
-        with pytest.raises(ConfigurationInvalid, match=said):
+        with pytest.raises(ConfigurationInvalid, match=message):
             move(mind, model)
     assert (next_rows(mind), mind_of(mind)) == (0, LONG)
 
@@ -177,9 +177,9 @@ def test_a_run_waits_for_a_lost_embedder_and_then_ends(mind: Agent, server: Remo
 
     server.lasts = 20
     moves = find_moves(model=REMOTE, actor="cli:test", agent_id=mind.id)
-    (taken,) = Reembedding(model=REMOTE, actor="cli:test", batch=10, pause=wait).run(moves)
+    (takeover,) = Reembedding(model=REMOTE, actor="cli:test", batch=10, pause=wait).run(moves)
     assert waited == [10, 20]
-    assert taken.memories == 36
+    assert takeover.memories == 36
     server.asked.clear()
     move(mind, LONG)
     forget: dict[str, Any] = {"model": REMOTE, "actor": "cli:test", "agent_id": mind.id}
@@ -197,12 +197,14 @@ def test_a_run_waits_for_a_lost_embedder_and_then_ends(mind: Agent, server: Remo
 def test_texts_refused_by_the_new_model_are_found_by_words(mind: Agent, server: RemoteEmbedder) -> None:
     keep(mind, *turns(*SAID))
     server.refused = {SAID[3], SAID[20]}
-    taken = move(mind, REMOTE)
-    assert (taken.memories, taken.refused) == (36, 2)
+    takeover = move(mind, REMOTE)
+    assert (takeover.memories, takeover.refused) == (36, 2)
     marks = {
         memory.content: memory.embedding_model for memory in memories_of(mind) if memory.embedding is None
     }
     assert marks == dict.fromkeys([SAID[3], SAID[20]], "refused: remote/fake")
     assert embed_backlog() == 0
-    found = recall(tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=SAID[20], limit=1))
-    assert found[0].content == SAID[20]
+    recalled = recall(
+        tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text=SAID[20], limit=1)
+    )
+    assert recalled[0].content == SAID[20]

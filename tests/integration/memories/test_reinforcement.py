@@ -127,10 +127,10 @@ def test_within_one_batch_too(mind: Agent) -> None:
 
 
 def test_turns_of_a_conversation_are_never_merged_by_what_they_mean(mind: Agent) -> None:
-    said = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
-    assert put(mind, towards(1.0, 0.99), *said).stored == 2
+    memories = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
+    assert put(mind, towards(1.0, 0.99), *memories).stored == 2
     # Read once more they are the same turns: nothing was said again.
-    assert keep(mind, *said).reinforced == frozenset()
+    assert keep(mind, *memories).reinforced == frozenset()
     assert reinforced(mind) == {}
 
 
@@ -193,12 +193,12 @@ def test_above_1_only_the_same_text_is_the_same(mind: Agent, settings: Any) -> N
 
 
 def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
-    said = ["The ferry leaves at dawn.", "ferry leaves, at dawn"]
-    told = at_once(
-        lambda writer: put(mind, towards(1.0, 0.98)[writer % 2 :][:1], a_memory(said[writer % 2])), writers=8
+    texts = ["The ferry leaves at dawn.", "ferry leaves, at dawn"]
+    results = at_once(
+        lambda writer: put(mind, towards(1.0, 0.98)[writer % 2 :][:1], a_memory(texts[writer % 2])), writers=8
     )
     (row,) = memories_of(mind)
-    assert {result.ids for result in told} == {(row.id,)}
+    assert {result.ids for result in results} == {(row.id,)}
     assert sum(reinforced(mind).values()) == 7
     assert term_counts(mind) == true_counts(mind)
 
@@ -274,8 +274,8 @@ def test_an_event_and_a_fact_of_the_same_words_are_two_memories(mind: Agent) -> 
     assert {row.type: row.detail for row in memories_of(mind)} == {"episodic": {}, "semantic": {"page": 7}}
     assert keep(mind, a_memory("The lock opens to the left.", type=MemoryType.SEMANTIC)).ids == fact.ids
     turn = a_memory("The lock opens to the left.", session="talk")
-    told = keep(mind, turn, replace(turn, type=MemoryType.SEMANTIC))
-    assert told.stored == 2
+    stored = keep(mind, turn, replace(turn, type=MemoryType.SEMANTIC))
+    assert stored.stored == 2
 
 
 def test_the_same_words_at_another_time_are_another_event(mind: Agent) -> None:
@@ -355,8 +355,8 @@ def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> N
     settings.ARBOR_WEIGH_MEMORIES = True
     keep(mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4))
     with tenant_transaction(mind.tenant_id):
-        waiting = Upkeep.objects.filter(unweighed=True).values_list("memory__content", flat=True)
-        assert list(waiting) == ["The ferry leaves at dawn."]
+        unweighed = Upkeep.objects.filter(unweighed=True).values_list("memory__content", flat=True)
+        assert list(unweighed) == ["The ferry leaves at dawn."]
 
 
 @pytest.mark.parametrize(

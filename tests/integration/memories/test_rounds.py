@@ -56,8 +56,8 @@ def test_every_agent_is_tended_until_nothing_is_left_to_do(
 ) -> None:
     agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
     job = RecordedJob(steps=4)
-    made = make_round("test", waiting=EVERYBODY, step=job.tend)
-    assert (made.steps, made.done, made.failed) == (25, 20, 0)
+    job_run = make_round("test", waiting=EVERYBODY, step=job.tend)
+    assert (job_run.steps, job_run.done, job_run.failed) == (25, 20, 0)
     assert {job.tended.count(agent.id) for agent in agents} == {5}
 
 
@@ -68,8 +68,8 @@ def test_a_failing_agent_delays_no_other_and_is_retried(
     agents = make_agents(tenant, 8)
     job = RecordedJob()
     job.broken = {agent.id for agent in agents[:5]}
-    made = make_round("test", waiting=EVERYBODY, step=job.tend)
-    assert (made.done, made.failed) == (3, 5)
+    job_run = make_round("test", waiting=EVERYBODY, step=job.tend)
+    assert (job_run.done, job_run.failed) == (3, 5)
     assert set(job.tended) == {agent.id for agent in agents}
     job.broken.clear()
     job.tended.clear()
@@ -160,5 +160,5 @@ def test_a_round_rests_between_its_steps_as_the_share_says(
 
 
 def test_no_agent_waits_no_round(tenant: Tenant) -> None:
-    made = make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 1)
-    assert made == rounds.Round()
+    job_run = make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 1)
+    assert job_run == rounds.Round()

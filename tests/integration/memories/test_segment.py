@@ -19,7 +19,7 @@ from arbor.memory.values import MemoryType, NewMemory
 from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
 
 
-def said(*minutes: int, session: str = "talk") -> list[NewMemory]:
+def memories_at(*minutes: int, session: str = "talk") -> list[NewMemory]:
     """Return turns at these minutes after noon."""
     return [
         a_memory(
@@ -43,14 +43,14 @@ def episodes(agent: Agent, session: str = "talk") -> list[Episode]:
 
 def members(agent: Agent) -> dict[UUID | None, list[tuple[int, int]]]:
     """Return places and positions of the memories of each episode, in the order of their places."""
-    found: dict[UUID | None, list[tuple[int, int]]] = defaultdict(list)
+    places: dict[UUID | None, list[tuple[int, int]]] = defaultdict(list)
     for row in sorted(memories_of(agent), key=lambda row: row.sequence):
-        found[row.episode_id].append((row.sequence, row.position))
-    return found
+        places[row.episode_id].append((row.sequence, row.position))
+    return places
 
 
 def test_a_gap_above_half_an_hour_begins_another_episode(mind: Agent) -> None:
-    keep(mind, said(0, 10, 40, 71, 72))
+    keep(mind, memories_at(0, 10, 40, 71, 72))
     first, second = episodes(mind)
     assert members(mind) == {first.id: [(1, 0), (2, 10), (3, 40)], second.id: [(1, 71), (2, 72)]}
     assert (first.started_at, first.last_at) == (NOON, NOON + timedelta(minutes=40))
@@ -60,13 +60,13 @@ def test_a_gap_above_half_an_hour_begins_another_episode(mind: Agent) -> None:
 
 
 def test_an_episode_continues_across_batches(mind: Agent) -> None:
-    keep(mind, said(0))
+    keep(mind, memories_at(0))
     (first,) = episodes(mind)
-    keep(mind, said(20))
+    keep(mind, memories_at(20))
     assert [(episode.id, episode.size, episode.ended_at) for episode in episodes(mind)] == [
         (first.id, 2, None)
     ]
-    keep(mind, said(90))
+    keep(mind, memories_at(90))
     former, latest = episodes(mind)
     assert former.id == first.id
     assert former.ended_at is not None
@@ -76,11 +76,11 @@ def test_an_episode_continues_across_batches(mind: Agent) -> None:
 def test_a_late_memory_joins_its_earlier_episode(
     mind: Agent,
 ) -> None:
-    keep(mind, said(0, 90))
+    keep(mind, memories_at(0, 90))
     first, _ = episodes(mind)
     with tenant_transaction(mind.tenant_id):
         Episode.objects.filter(id=first.id).update(summary="Minute 0.", summarized_at=timezone.now())
-    keep(mind, said(15))
+    keep(mind, memories_at(15))
     first, second = episodes(mind)
     assert (first.size, first.summarized_at, first.summary) == (2, None, "Minute 0.")
     assert first.ended_at is not None
@@ -89,17 +89,17 @@ def test_a_late_memory_joins_its_earlier_episode(
 
 
 def test_the_latest_episode_reopens_after_the_clock_closed_it(mind: Agent) -> None:
-    keep(mind, said(0))
+    keep(mind, memories_at(0))
     with tenant_transaction(mind.tenant_id):
         Episode.objects.update(ended_at=timezone.now(), summarized_at=timezone.now())
-    keep(mind, said(10))
+    keep(mind, memories_at(10))
     (only,) = episodes(mind)
     assert (only.size, only.ended_at, only.summarized_at) == (2, None, None)
 
 
 def test_sessions_and_agents_have_episodes_of_their_own(mind: Agent, other_mind: Agent) -> None:
-    keep(mind, [*said(0), *said(5, session="other"), *said(10, session="")])
-    keep(other_mind, said(0))
+    keep(mind, [*memories_at(0), *memories_at(5, session="other"), *memories_at(10, session="")])
+    keep(other_mind, memories_at(0))
     for session in ("talk", "other", ""):
         assert len(episodes(mind, session)) == 1
     assert len(episodes(other_mind)) == 1
@@ -112,15 +112,15 @@ def test_only_what_happened_belongs_to_an_episode(mind: Agent) -> None:
 
 
 def test_a_repeated_memory_changes_no_episode(mind: Agent) -> None:
-    keep(mind, said(0, 10))
-    keep(mind, said(0, 10))
+    keep(mind, memories_at(0, 10))
+    keep(mind, memories_at(0, 10))
     assert [episode.size for episode in episodes(mind)] == [2]
 
 
 def test_a_batch_in_any_order_gives_the_same_episodes(mind: Agent, other_mind: Agent) -> None:
     minutes = [0, 10, 45, 50, 120, 125, 300]
-    keep(mind, said(*minutes))
-    keep(other_mind, said(*reversed(minutes)))
+    keep(mind, memories_at(*minutes))
+    keep(other_mind, memories_at(*reversed(minutes)))
     one, other = (sorted(members(agent).values()) for agent in (mind, other_mind))
     assert one == other
     assert len(one) == 4
@@ -128,26 +128,26 @@ def test_a_batch_in_any_order_gives_the_same_episodes(mind: Agent, other_mind: A
 
 def test_the_gap_is_a_setting(mind: Agent, settings: Any) -> None:
     settings.ARBOR_EPISODE_GAP = timedelta(minutes=5)
-    keep(mind, said(0, 10))
+    keep(mind, memories_at(0, 10))
     assert len(episodes(mind)) == 2
     settings.ARBOR_EPISODE_GAP = timedelta(minutes=-5)
     with pytest.raises(ConfigurationInvalid, match="ARBOR_EPISODE_GAP_MINUTES must be 0 or more, got -5"):
-        keep(mind, said(20))
+        keep(mind, memories_at(20))
 
 
 def test_many_writers_leave_one_open_episode_and_unique_places(mind: Agent) -> None:
     def write(writer: int) -> None:
         for minute in range(writer, 160, 8):
-            keep(mind, said(minute))
+            keep(mind, memories_at(minute))
 
     at_once(write, writers=8)
     with tenant_transaction(mind.tenant_id):
         places = list(Memory.objects.values_list("episode_id", "sequence"))
     assert len(places) == len(set(places)) == 160
     assert None not in {episode for episode, _ in places}
-    found = episodes(mind)
-    assert [episode.ended_at is None for episode in found].count(True) == 1
-    assert sum(episode.size for episode in found) == 160
+    stored = episodes(mind)
+    assert [episode.ended_at is None for episode in stored].count(True) == 1
+    assert sum(episode.size for episode in stored) == 160
 
 
 def test_conversations_of_one_file_do_not_mix(mind: Agent) -> None:

@@ -146,39 +146,39 @@ def test_a_rollback_removes_stored_memories(mind: Agent) -> None:
 def test_ten_writers_neither_deadlock_nor_double(
     mind: Agent,
 ) -> None:
-    said = turns(*(f"Turn {number}: the ferry leaves at {number} o'clock." for number in range(40)))
+    memories = turns(*(f"Turn {number}: the ferry leaves at {number} o'clock." for number in range(40)))
 
     def write(writer: int) -> int:
-        mine = said if writer % 2 else said[::-1]
+        mine = memories if writer % 2 else memories[::-1]
         stored = 0
         for half in (mine[: len(mine) // 2], mine[len(mine) // 2 :]):
             stored += keep(mind, *half).stored
         return stored
 
-    assert sum(at_once(write, writers=10)) == len(said)
-    assert len(memories_of(mind)) == len(said)
+    assert sum(at_once(write, writers=10)) == len(memories)
+    assert len(memories_of(mind)) == len(memories)
     assert term_counts(mind) == true_counts(mind)
 
 
 def test_repeated_writes_in_one_transaction_do_not_deadlock(mind: Agent) -> None:
-    said = turns(*(f"Bell {number} rings over the harbour." for number in range(12)))
+    memories = turns(*(f"Bell {number} rings over the harbour." for number in range(12)))
 
     def write(writer: int) -> None:
-        mine = said if writer % 2 else said[::-1]
+        mine = memories if writer % 2 else memories[::-1]
         with tenant_transaction(mind.tenant_id):
             for memory in mine:
                 store(agent_id=mind.id, memories=[memory], vectors=None)
 
     at_once(write, writers=6)
-    assert len(memories_of(mind)) == len(said)
+    assert len(memories_of(mind)) == len(memories)
     assert term_counts(mind) == true_counts(mind)
 
 
 def test_every_writer_gets_the_id_of_the_memory(mind: Agent) -> None:
-    told = at_once(lambda _: keep(mind, a_memory("The key is under the stone.")), writers=6)
+    results = at_once(lambda _: keep(mind, a_memory("The key is under the stone.")), writers=6)
     (row,) = memories_of(mind)
-    assert {result.ids for result in told} == {(row.id,)}
-    assert sum(result.stored for result in told) == 1
+    assert {result.ids for result in results} == {(row.id,)}
+    assert sum(result.stored for result in results) == 1
 
 
 # --- Remembered again --------------------------------------------------------------------------------

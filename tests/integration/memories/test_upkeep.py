@@ -85,17 +85,17 @@ def test_concurrent_expiry_counts_memories_out_once(mind: Agent, other_mind: Age
 
 def test_expiry_and_storing_at_once_keep_the_counts_right(mind: Agent, tenant: Tenant) -> None:
     past = datetime.now(UTC) - timedelta(minutes=1)
-    said = [f"Ticket {number} is valid." for number in range(12)]
-    keep(mind, *(a_memory(text, expires_at=past) for text in said))
+    texts = [f"Ticket {number} is valid." for number in range(12)]
+    keep(mind, *(a_memory(text, expires_at=past) for text in texts))
 
     def work(worker: int) -> None:
         if worker % 2:
             expire_memories()
             return
-        for text in said:
+        for text in texts:
             keep(mind, a_memory(text))
 
     at_once(work, writers=6)
     with tenant_transaction(tenant.id):
-        assert Memory.objects.filter(status=MemoryStatus.ACTIVE, expires_at=None).count() == len(said)
+        assert Memory.objects.filter(status=MemoryStatus.ACTIVE, expires_at=None).count() == len(texts)
     assert term_counts(mind) == true_counts(mind)

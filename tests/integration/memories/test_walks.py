@@ -52,15 +52,15 @@ def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[i
     return far
 
 
-def told(found: Iterable[TraversedNode], things: Sequence[GraphNode]) -> dict[int, int]:
-    return {things.index(GraphNode(node.kind, node.id)): node.hops for node in found}
+def hops_by_place(nodes: Iterable[TraversedNode], things: Sequence[GraphNode]) -> dict[int, int]:
+    return {things.index(GraphNode(node.kind, node.id)): node.hops for node in nodes}
 
 
 def assert_paths(
-    found: Iterable[TraversedNode], start: GraphNode, drawn: Drawn, things: Sequence[GraphNode]
+    nodes: Iterable[TraversedNode], start: GraphNode, edges: Drawn, things: Sequence[GraphNode]
 ) -> None:
-    ties = {(things[source], things[target], relation) for source, target, relation in drawn}
-    for node in found:
+    ties = {(things[source], things[target], relation) for source, target, relation in edges}
+    for node in nodes:
         at = start
         for step in node.path:
             assert (step.source, step.target, step.relation) in ties
@@ -70,47 +70,47 @@ def assert_paths(
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=edges, hops=st.integers(1, 6))
-def test_every_walk_finds_what_a_plain_one_finds(mind: Agent, drawn: Drawn, hops: int) -> None:
+def test_every_walk_finds_what_a_plain_one_finds(mind: Agent, drawn_edges: Drawn, hops: int) -> None:
     things = _nine(mind)
-    _draw(mind, drawn, things)
+    _draw(mind, drawn_edges, things)
 
     def anywhere(at: int) -> set[int]:
-        return {b for a, b, _ in drawn if a == at} | {a for a, b, _ in drawn if b == at}
+        return {b for a, b, _ in drawn_edges if a == at} | {a for a, b, _ in drawn_edges if b == at}
 
     def onward(at: int) -> set[int]:
-        return {b for a, b, _ in drawn if a == at}
+        return {b for a, b, _ in drawn_edges if a == at}
 
     def to_causes(at: int) -> set[int]:
-        return {a for a, b, relation in drawn if b == at and relation is Relation.CAUSES} | {
-            b for a, b, relation in drawn if a == at and relation is Relation.DERIVED_FROM
+        return {a for a, b, relation in drawn_edges if b == at and relation is Relation.CAUSES} | {
+            b for a, b, relation in drawn_edges if a == at and relation is Relation.DERIVED_FROM
         }
 
     with tenant_transaction(mind.tenant_id):
         connected = find_connected(agent_id=mind.id, node=things[0], hops=hops)
         causes = find_causes(agent_id=mind.id, node=things[0], hops=hops)
-        assert told(connected.found, things) == distances(0, hops, anywhere)
-        assert told(causes.found, things) == distances(0, hops, to_causes)
-        assert_paths([*connected.found, *causes.found], things[0], drawn, things)
+        assert hops_by_place(connected.found, things) == distances(0, hops, anywhere)
+        assert hops_by_place(causes.found, things) == distances(0, hops, to_causes)
+        assert_paths([*connected.found, *causes.found], things[0], drawn_edges, things)
         for directed, steps in ((False, anywhere), (True, onward)):
             far = distances(0, hops, steps)
             for end in range(1, MEMORIES):
                 path = find_path(
                     agent_id=mind.id, start=things[0], end=things[end], directed=directed, hops=hops
                 )
-                assert told(path.found, things) == ({end: far[end]} if end in far else {})
+                assert hops_by_place(path.found, things) == ({end: far[end]} if end in far else {})
                 assert not path.bounded
-                assert_paths(path.found, things[0], drawn, things)
+                assert_paths(path.found, things[0], drawn_edges, things)
 
 
 def _nine(mind: Agent) -> list[GraphNode]:
     with tenant_transaction(mind.tenant_id):
         Edge.objects.all().delete()
-        while len(found := [memory.id for memory in mind.memories.order_by("id")]) < MEMORIES:
+        while len(ids := [memory.id for memory in mind.memories.order_by("id")]) < MEMORIES:
             MemoryFactory.create(agent=mind)
-    return [GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in found]
+    return [GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in ids]
 
 
-def _draw(mind: Agent, drawn: Drawn, things: Sequence[GraphNode]) -> None:
+def _draw(mind: Agent, edges: Drawn, things: Sequence[GraphNode]) -> None:
     with tenant_transaction(mind.tenant_id):
         Edge.objects.bulk_create(
             Edge(
@@ -122,7 +122,7 @@ def _draw(mind: Agent, drawn: Drawn, things: Sequence[GraphNode]) -> None:
                 target_id=things[target].id,
                 relation=relation,
             )
-            for source, target, relation in drawn
+            for source, target, relation in edges
         )
 
 
@@ -143,15 +143,15 @@ def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
 
 
 def test_evidence_and_what_speaks_for_it(mind: Agent) -> None:
-    claim, seen, told_so, heard = memories_in(mind, 4)
-    tie(mind, seen, claim, Relation.SUPPORTS)
-    tie(mind, told_so, seen, Relation.SUPPORTS)
-    tie(mind, heard, claim, Relation.CONTRADICTS)
+    claim, sighting, report, hearsay = memories_in(mind, 4)
+    tie(mind, sighting, claim, Relation.SUPPORTS)
+    tie(mind, report, sighting, Relation.SUPPORTS)
+    tie(mind, hearsay, claim, Relation.CONTRADICTS)
     with tenant_transaction(mind.tenant_id):
-        found = find_supporting_evidence(agent_id=mind.id, node=claim)
+        evidence = find_supporting_evidence(agent_id=mind.id, node=claim)
         near = find_supporting_evidence(agent_id=mind.id, node=claim, hops=1)
-    assert [node.id for node in found.found] == [seen.id, told_so.id]
-    assert [node.id for node in near.found] == [seen.id]
+    assert [node.id for node in evidence.found] == [sighting.id, report.id]
+    assert [node.id for node in near.found] == [sighting.id]
 
 
 def test_contradictions_of_all_and_of_one_thing(mind: Agent) -> None:
@@ -183,15 +183,15 @@ def test_hierarchies_of_concepts_and_goals_count_as_edges(mind: Agent) -> None:
             tenant_id=mind.tenant_id, concept_id=narrow.id, memory_id=memory.id, strength=0.7
         )
         part = GraphNode(GraphNodeKind.GOAL, GoalFactory.create(agent=mind, parent_id=whole.id).id)
-        found = find_connected(agent_id=mind.id, node=memory, hops=2)
+        connected = find_connected(agent_id=mind.id, node=memory, hops=2)
         goals = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.PARENT_OF])
         others = find_connected(agent_id=mind.id, node=whole, hops=1, relations=[Relation.CAUSES])
         path = find_path(agent_id=mind.id, start=broad, end=memory)
-    assert [(node.id, node.hops, node.label) for node in found.found] == [
+    assert [(node.id, node.hops, node.label) for node in connected.found] == [
         (narrow.id, 1, "Tides"),
         (broad.id, 2, "Water"),
     ]
-    up = found.found[1].path[1]
+    up = connected.found[1].path[1]
     assert (up.source, up.target, up.relation) == (broad, narrow, Relation.PARENT_OF)
     assert [node.id for node in goals.found] == [part.id]
     assert others.found == ()
@@ -223,8 +223,8 @@ def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, fo
                 find_path(agent_id=mind.id, start=one, end=theirs)
             assert [node.id for node in find_connected(agent_id=mind.id, node=one, hops=6).found] == [two.id]
         with tenant_transaction(stranger.tenant_id):
-            found = find_connected(agent_id=stranger.id, node=theirs, hops=6)
-        assert [node.id for node in found.found] == [also.id]
+            connected = find_connected(agent_id=stranger.id, node=theirs, hops=6)
+        assert [node.id for node in connected.found] == [also.id]
 
 
 def test_a_walk_visits_so_many_nodes_and_no_more(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,8 +233,11 @@ def test_a_walk_visits_so_many_nodes_and_no_more(mind: Agent, monkeypatch: pytes
         tie(mind, hub, node, weight=number / 100)
     monkeypatch.setattr(walks, "MAX_NODES", 10)
     with tenant_transaction(mind.tenant_id):
-        found = find_connected(agent_id=mind.id, node=hub, hops=3)
-    assert ({node.id for node in found.found}, found.bounded) == ({node.id for node in rim[-10:]}, True)
+        connected = find_connected(agent_id=mind.id, node=hub, hops=3)
+    assert ({node.id for node in connected.found}, connected.bounded) == (
+        {node.id for node in rim[-10:]},
+        True,
+    )
 
 
 @pytest.mark.parametrize(("most", "bounded"), [(4, True), (5, False), (6, False)])
@@ -247,11 +250,11 @@ def test_an_answer_says_whether_there_may_be_more(
         tie(mind, hub, node, Relation.CONTRADICTS, weight=number / 10)
     monkeypatch.setattr(walks, "MAX_NODES", most)
     with tenant_transaction(mind.tenant_id):
-        found = find_connected(agent_id=mind.id, node=hub, hops=2)
+        connected = find_connected(agent_id=mind.id, node=hub, hops=2)
         against = find_contradictions(agent_id=mind.id)
         unjoined = find_path(agent_id=mind.id, start=hub, end=apart)
         joined = find_path(agent_id=mind.id, start=hub, end=rim[4])
-    for answer in (found, against):
+    for answer in (connected, against):
         assert (len(answer.found), answer.bounded) == (min(most, 5), bounded)
     assert (unjoined.found, unjoined.bounded) == ((), bounded)
     assert (len(joined.found), joined.bounded) == (1, False)

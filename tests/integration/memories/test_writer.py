@@ -188,9 +188,9 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
             statements.clear()
             writer = MemoryWriter()
             for step, cosine in enumerate((1.0, 0.0)):
-                said = fact(f"Buoy {number} {step} is red.")
+                memory = fact(f"Buoy {number} {step} is red.")
                 beat = a_memory(f"Beat {number} {step}.", session="beats")
-                writer.place([of(agent, said, beat, vectors=axis(cosine, 0.5)) for agent in several])
+                writer.place([of(agent, memory, beat, vectors=axis(cosine, 0.5)) for agent in several])
             writer.write()
             counts.append(len(statements))
     # The locks; twice what is known and what is nearly the same; episodes, and what is written.
@@ -198,7 +198,7 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
 
 
 def test_writers_of_the_same_agents_do_not_deadlock(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
-    said = [fact(f"Buoy {number} is red.") for number in range(6)]
+    memories = [fact(f"Buoy {number} is red.") for number in range(6)]
 
     def run(number: int) -> int:
         agents = [mind, other_mind] if number % 2 else [other_mind, mind]
@@ -206,13 +206,13 @@ def test_writers_of_the_same_agents_do_not_deadlock(tenant: Tenant, mind: Agent,
             writer = MemoryWriter()
             writer.lock([agent.id for agent in agents])
             stored = 0
-            for memory in said if number % 2 else said[::-1]:
+            for memory in memories if number % 2 else memories[::-1]:
                 for agent in agents:
                     stored += writer.place([of(agent, memory)])[0].stored
             writer.write()
             return stored
 
-    assert sum(at_once(run, writers=6)) == 2 * len(said)
+    assert sum(at_once(run, writers=6)) == 2 * len(memories)
     for agent in (mind, other_mind):
         assert term_counts(agent) == true_counts(agent)
 
@@ -239,7 +239,7 @@ def test_placing_in_steps_equals_storing_one_by_one(
         for _ in range(3)
     ]
 
-    def wanted(agents: list[Agent], number: int, memories: list[NewMemory], compared: bool) -> ToRemember:
+    def request_of(agents: list[Agent], number: int, memories: list[NewMemory], compared: bool) -> ToRemember:
         model = models[number]
         vectors = vectors_of(memories, model.dimension) if compared else None
         return ToRemember(agent_id=agents[number].id, memories=memories, vectors=vectors, model=model)
@@ -248,7 +248,7 @@ def test_placing_in_steps_equals_storing_one_by_one(
     with tenant_transaction(tenant.id):
         for step in steps:
             for number, memories, compared in step:
-                batch = wanted(singly, number, memories, compared)
+                batch = request_of(singly, number, memories, compared)
                 stored[number].append(
                     store(
                         agent_id=batch.agent_id, memories=memories, vectors=batch.vectors, model=batch.model
@@ -258,7 +258,7 @@ def test_placing_in_steps_equals_storing_one_by_one(
     with tenant_transaction(tenant.id):
         writer = MemoryWriter()
         for step in steps:
-            results = writer.place([wanted(together, *parts) for parts in step])
+            results = writer.place([request_of(together, *parts) for parts in step])
             for (number, _, _), result in zip(step, results, strict=True):
                 placed[number].append(result)
         writer.write()

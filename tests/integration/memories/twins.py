@@ -69,7 +69,9 @@ def vectors_of(memories: Sequence[NewMemory], dimension: int) -> Vectors:
     """Return vectors that are near to each other for wordings of the same, and far for others."""
     rows = np.zeros((len(memories), dimension), dtype=np.float32)
     places = {
-        text: (number, wording) for number, said in enumerate(_SAID) for wording, text in enumerate(said)
+        text: (number, wording)
+        for number, wordings in enumerate(_SAID)
+        for wording, text in enumerate(wordings)
     }
     for row, memory in zip(rows, memories, strict=True):
         number, wording = places[memory.content]
@@ -91,8 +93,8 @@ def fill(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
         memories = draw_memories(chance, 12)
         vectors = vectors_of(memories, model.dimension)
         ids = store(agent_id=agent.id, memories=memories, vectors=vectors, model=model).ids
-        gone = [memory_id for memory_id in dict.fromkeys(ids) if chance.random() < 0.3]
-        archive(memory_ids=gone, reason="a test", actor="system:tests")
+        archived = [memory_id for memory_id in dict.fromkeys(ids) if chance.random() < 0.3]
+        archive(memory_ids=archived, reason="a test", actor="system:tests")
         Upkeep.objects.filter(agent_id=agent.id).update(stale=False, unclustered=False)
 
 
@@ -162,12 +164,12 @@ def _names(agent: Agent) -> dict[UUID, Any]:
 
 
 def _memory(row: Memory, episodes: dict[UUID, Any]) -> dict[str, Any]:
-    found = _columns(row, "id", "archived_at", "episode_id", "embedding", "lexical")
-    found["archived"] = row.archived_at is not None
-    found["episode"] = None if row.episode_id is None else episodes.get(row.episode_id)
-    found["embedding"] = row.embedding
-    found["lexical"] = (row.lexical.indices(), row.lexical.values())
-    return found
+    columns = _columns(row, "id", "archived_at", "episode_id", "embedding", "lexical")
+    columns["archived"] = row.archived_at is not None
+    columns["episode"] = None if row.episode_id is None else episodes.get(row.episode_id)
+    columns["embedding"] = row.embedding
+    columns["lexical"] = (row.lexical.indices(), row.lexical.values())
+    return columns
 
 
 def _columns(row: Any, *left_out: str) -> dict[str, Any]:

@@ -25,11 +25,11 @@ BEAT = "heartbeat:1"
 
 @pytest.fixture
 def agent(in_tenant: UUID) -> Agent:
-    made: Agent = AgentFactory()
-    return made
+    created: Agent = AgentFactory()
+    return created
 
 
-def new(content: str = "I am patient.", **given: Any) -> NewProposal:
+def new(content: str = "I am patient.", **fields: Any) -> NewProposal:
     return NewProposal(
         **{
             "kind": ProposalKind.IDENTITY,
@@ -37,13 +37,13 @@ def new(content: str = "I am patient.", **given: Any) -> NewProposal:
             "confidence": 0.6,
             "source": BEAT,
             "change": {"aspect": "self_concept"},
-            **given,
+            **fields,
         }
     )
 
 
-def one(agent: Agent, content: str = "I am patient.", **given: Any) -> Proposal:
-    return propose(agent_id=agent.id, proposals=[new(content, **given)]).made[0]
+def one(agent: Agent, content: str = "I am patient.", **fields: Any) -> Proposal:
+    return propose(agent_id=agent.id, proposals=[new(content, **fields)]).made[0]
 
 
 def words(number: int) -> str:
@@ -96,8 +96,8 @@ def test_a_full_queue_lets_its_weakest_go_and_lists_it(agent: Agent) -> None:
     weak = one(agent, words(0), confidence=0.1)
     propose(agent_id=agent.id, proposals=[new(words(number)) for number in range(1, MAX_PENDING)])
     assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
-    found = propose(agent_id=agent.id, proposals=[new(words(99))])
-    assert found.expired == (weak,)
+    result = propose(agent_id=agent.id, proposals=[new(words(99))])
+    assert result.expired == (weak,)
     weak.refresh_from_db()
     assert (weak.status, weak.reason) == ("expired", "the queue was full")
     assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
@@ -134,7 +134,7 @@ def test_another_tenants_proposal_is_not_found(agent: Agent, other_tenant: Tenan
 
 
 @pytest.mark.parametrize(
-    ("given", "confidence", "status"),
+    ("changes", "confidence", "status"),
     [
         ({"confidence": 0.5}, 0.5, "held"),
         ({"confidence": 0.45}, 0.45, "held"),
@@ -142,14 +142,14 @@ def test_another_tenants_proposal_is_not_found(agent: Agent, other_tenant: Tenan
     ],
 )
 def test_a_heartbeat_revises_a_belief_by_a_step(
-    agent: Agent, given: dict[str, Any], confidence: float, status: str
+    agent: Agent, changes: dict[str, Any], confidence: float, status: str
 ) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
     revised = revise_belief(
         agent_id=agent.id,
         belief_id=belief.id,
         decided_by=BEAT,
-        revision=BeliefRevision(reason="seen", **given),
+        revision=BeliefRevision(reason="seen", **changes),
     )
     assert (revised.confidence, revised.status) == (confidence, status)
     assert revised.tested_at is not None
@@ -184,33 +184,35 @@ def test_an_agent_revises_a_belief_once_in_four_hours(agent: Agent) -> None:
     )
 
 
-@pytest.mark.parametrize("given", [{"confidence": 0.4}, {"status": BeliefStatus.HELD}])
-def test_a_revision_that_changes_nothing_is_not_held_to_the_pace(agent: Agent, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", [{"confidence": 0.4}, {"status": BeliefStatus.HELD}])
+def test_a_revision_that_changes_nothing_is_not_held_to_the_pace(
+    agent: Agent, changes: dict[str, Any]
+) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     revise_belief(
         agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
     )
     revised = revise_belief(
-        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**given)
+        agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**changes)
     )
     assert (revised.confidence, revised.status) == (0.4, "held")
     assert SelfChange.objects.filter(target_id=belief.id).count() == 1
 
 
 def test_a_known_change_is_accepted_beyond_the_daily_limit(agent: Agent) -> None:
-    def wanted(number: int) -> list[Proposal]:
+    def two_proposals(number: int) -> list[Proposal]:
         belief = one(agent, f"Tides repeat, {words(number)}.", kind=ProposalKind.BELIEF, change={})
         return [one(agent, words(number)), belief]
 
-    known = wanted(1)
+    known = two_proposals(1)
     for proposal in known:
         accept(proposal_id=proposal.id, decided_by="cli:ann")
     for number in range(2, 5):
         later = datetime.now(UTC) + timedelta(hours=5)
-        accept(proposal_id=wanted(number)[0].id, decided_by=BEAT, now=later)
+        accept(proposal_id=two_proposals(number)[0].id, decided_by=BEAT, now=later)
     with pytest.raises(LimitReached):
-        accept(proposal_id=wanted(5)[1].id, decided_by=BEAT)
-    for again in wanted(1):
+        accept(proposal_id=two_proposals(5)[1].id, decided_by=BEAT)
+    for again in two_proposals(1):
         assert accept(proposal_id=again.id, decided_by=BEAT).reason == "that was so already"
 
 
@@ -243,13 +245,13 @@ def test_beliefs_aspects_and_preferences_share_one_daily_limit(agent: Agent) -> 
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"confidence": 0.1}, {"confidence": float("nan")}, {"status": BeliefStatus.DROPPED}]
+    "changes", [{}, {"confidence": 0.1}, {"confidence": float("nan")}, {"status": BeliefStatus.DROPPED}]
 )
-def test_a_revision_that_goes_too_far_is_refused(agent: Agent, given: dict[str, Any]) -> None:
+def test_a_revision_that_goes_too_far_is_refused(agent: Agent, changes: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.6)
     with pytest.raises(Invalid):
         revise_belief(
-            agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**given)
+            agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(**changes)
         )
     with pytest.raises(NotFound):
         revise_belief(

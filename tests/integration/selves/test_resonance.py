@@ -21,8 +21,8 @@ ACTOR = "user:ann"
 @pytest.fixture
 def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory()
-        return made
+        created: Agent = AgentFactory()
+        return created
 
 
 def test_a_memory_rings_with_the_aspects_that_are_held(agent: Agent) -> None:

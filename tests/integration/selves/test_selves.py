@@ -39,8 +39,8 @@ MAPS = NewAspect(content="I draw maps.", kind=AspectKind.AGENCY)
 @pytest.fixture
 def agent(tenant: Tenant) -> Agent:
     with tenant_transaction(tenant.id):
-        made: Agent = AgentFactory()
-        return made
+        created: Agent = AgentFactory()
+        return created
 
 
 def acts(agent: Agent) -> list[str]:
@@ -165,8 +165,10 @@ def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
         relate(firm, clashes, "contradicts", ("belief", "memory"))
         relate(clashes, doubted, "supports", ("memory", "belief"))
         relate(beside, firm, "associated", ("memory", "belief"))
-        found = alignments(agent_id=agent.id, memory_ids=[fits.id, clashes.id, beside.id, uuid4()])
-        assert found == {fits.id: pytest.approx(0.4), clashes.id: pytest.approx(-0.4)}
+        alignments_by_memory = alignments(
+            agent_id=agent.id, memory_ids=[fits.id, clashes.id, beside.id, uuid4()]
+        )
+        assert alignments_by_memory == {fits.id: pytest.approx(0.4), clashes.id: pytest.approx(-0.4)}
         assert alignments(agent_id=agent.id, memory_ids=[]) == {}
         assert alignments(agent_id=AgentFactory().id, memory_ids=[fits.id]) == {}
 

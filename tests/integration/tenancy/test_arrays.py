@@ -57,8 +57,8 @@ def sent(rows: Any) -> dict[str, Any]:
 def test_numbers_arrive_as_they_were(rows: np.ndarray) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT %(rows)s::real[]", sent(rows))
-        ((found,),) = cursor.fetchall()
-    assert np.array_equal(np.array(found, np.float32), rows.ravel())
+        ((received,),) = cursor.fetchall()
+    assert np.array_equal(np.array(received, np.float32), rows.ravel())
 
 
 @pytest.mark.django_db

@@ -120,14 +120,14 @@ def test_a_user_scope_inside_a_tenant_sees_only_the_users_own_rows(ours: Home) -
 
 
 def test_a_new_thread_starts_without_a_tenant(ours: Home) -> None:
-    found: list[object] = []
+    tenants: list[object] = []
 
     def look() -> None:
         try:
-            found.append(visible())
+            tenants.append(visible())
             Memory.objects.count()
         except TenantRequired as refusal:
-            found.append(type(refusal))
+            tenants.append(type(refusal))
         finally:
             connection.close()
 
@@ -135,7 +135,7 @@ def test_a_new_thread_starts_without_a_tenant(ours: Home) -> None:
         thread = threading.Thread(target=look)
         thread.start()
         thread.join()
-    assert found == [set(), TenantRequired]
+    assert tenants == [set(), TenantRequired]
 
 
 @pytest.fixture

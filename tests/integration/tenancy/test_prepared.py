@@ -21,8 +21,10 @@ _PREPARED = "SELECT count(*) FROM pg_prepared_statements"
 
 def _connected(alias: str) -> psycopg.Connection[Any]:
     params: dict[str, Any] = connections[alias].get_connection_params()
-    wanted = {name: params[name] for name in ("dbname", "user", "password", "host", "port") if name in params}
-    return psycopg.connect(**wanted, autocommit=True, prepare_threshold=None)
+    options = {
+        name: params[name] for name in ("dbname", "user", "password", "host", "port") if name in params
+    }
+    return psycopg.connect(**options, autocommit=True, prepare_threshold=None)
 
 
 @pytest.fixture

@@ -181,9 +181,9 @@ def test_the_serving_role_is_bound_by_the_policies(database: None) -> None:
 
 
 def test_no_statement_names_a_roles_password(database: None) -> None:
-    with CaptureQueriesContext(connections[OWNER]) as asked:
+    with CaptureQueriesContext(connections[OWNER]) as queries:
         protect()
-    statements = [query["sql"] for query in asked.captured_queries]
+    statements = [query["sql"] for query in queries.captured_queries]
     assert [statement for statement in statements if "PASSWORD 'SCRAM-SHA-256$" in statement]
     for alias in (APP, OPS):
         assert not [

@@ -67,9 +67,9 @@ def test_every_table_with_a_tenant_forces_row_security(database: None) -> None:
 
 def test_every_table_has_these_policies_and_no_other(database: None) -> None:
     scoped = "(NULLIF(current_setting('arbor.tenant_id'::text, true), ''::text))::uuid"
-    found: dict[int, set[str]] = {}
+    policies: dict[int, set[str]] = {}
     for table, name, command, permissive, roles, using, check in fetch(POLICIES):
-        found.setdefault(table, set()).add(name)
+        policies.setdefault(table, set()).add(name)
         assert permissive
         assert check is None, "without a check of its own, what may be read is what may be written"
         if name == "tenant_isolation":
@@ -81,7 +81,7 @@ def test_every_table_has_these_policies_and_no_other(database: None) -> None:
             assert (name, command, roles) == ("own_memberships", "r", ["arbor_app"])
     for table, name, _, _ in fetch(WITH_TENANT):
         own = {"own_memberships"} if name == "tenants_membership" else set()
-        assert found[table] == {"tenant_isolation", "operations"} | own
+        assert policies[table] == {"tenant_isolation", "operations"} | own
 
 
 def test_every_key_and_reference_begins_with_the_tenant(database: None) -> None:

@@ -41,15 +41,15 @@ def _hint(tenant_id: UUID, number: int) -> TaskMessage:
     return TaskMessage(task=Task.ADVANCE, tenant_id=tenant_id, arguments=arguments, shown=f"agent={number}")
 
 
-def _waiting(broker: redis.Redis) -> list[tuple[str, list[int]]]:
+def _queued_messages(broker: redis.Redis) -> list[tuple[str, list[int]]]:
     """Return the messages in the order in which they are taken: whose they are, and the epochs they carry."""
-    found = []
+    messages = []
     for raw in reversed(broker.lrange(f"arbor:{Queue.HEARTBEAT}", 0, -1)):
         message: dict[str, Any] = json.loads(raw)
         _args, kwargs, _embed = json.loads(base64.b64decode(message["body"]))
         epochs = [kwargs["epoch"], *(arguments["epoch"] for arguments in kwargs.get(ALSO, ()))]
-        found.append((message["headers"][TENANT_HEADER], epochs))
-    return found
+        messages.append((message["headers"][TENANT_HEADER], epochs))
+    return messages
 
 
 def test_agents_of_one_tenant_share_a_message_and_tenants_alternate(
@@ -59,8 +59,8 @@ def test_agents_of_one_tenant_share_a_message_and_tenants_alternate(
     many = MAX_BATCH_SIZE + 2
     with transaction.atomic():
         enqueue(*(_hint(HERE, number) for number in range(many)), _hint(THERE, 99))
-        assert _waiting(broker) == []
-    assert _waiting(broker) == [
+        assert _queued_messages(broker) == []
+    assert _queued_messages(broker) == [
         (str(HERE), list(range(MAX_BATCH_SIZE))),
         (str(THERE), [99]),
         (str(HERE), list(range(MAX_BATCH_SIZE, many))),
@@ -70,7 +70,7 @@ def test_agents_of_one_tenant_share_a_message_and_tenants_alternate(
 def test_a_lost_agent_gets_a_message_of_its_own(celery: Celery, broker: redis.Redis) -> None:
     celery.set_current()
     publish_batched([_hint(HERE, 1), replace(_hint(HERE, 2), alone=True), _hint(HERE, 3)])
-    assert sorted(_waiting(broker)) == [(str(HERE), [1, 3]), (str(HERE), [2])]
+    assert sorted(_queued_messages(broker)) == [(str(HERE), [1, 3]), (str(HERE), [2])]
 
 
 def test_each_agent_of_a_message_walks_its_own_heartbeat(
@@ -79,10 +79,10 @@ def test_each_agent_of_a_message_walks_its_own_heartbeat(
     scripted(REST)
     make_due(agent)
     fleet.dispatch()
-    told = fleet.take()
+    message = fleet.take()
     stranger = {"agent_id": str(uuid4()), "epoch": 1}
     celery.tasks[Task.ADVANCE.value].apply(
-        kwargs={**stranger, ALSO: [told.arguments]},
+        kwargs={**stranger, ALSO: [message.arguments]},
         headers={TENANT_HEADER: str(agent.tenant_id)},
         throw=True,
     )
@@ -129,9 +129,9 @@ def test_calls_of_a_message_run_in_turn_without_threads(
     make_due(agent)
     fleet.dispatch()
     fleet.step()
-    asked = fleet.take()
+    message = fleet.take()
     celery.tasks[Task.EXECUTE_CALL.value].apply(
-        kwargs={"call_id": str(uuid4()), ALSO: [asked.arguments]},
+        kwargs={"call_id": str(uuid4()), ALSO: [message.arguments]},
         headers={TENANT_HEADER: str(agent.tenant_id)},
         throw=True,
     )

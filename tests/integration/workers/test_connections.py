@@ -54,19 +54,19 @@ def test_no_transaction_is_open_while_a_model_is_asked(
 def pooled(settings: pytest.FixtureRequest) -> Iterator[None]:
     """Let the threads of this process share few connections, as those of the model workers do."""
     connections[APP].close()
-    found = connections.settings[APP]
-    before = dict(found), dict(found["OPTIONS"])
-    found["CONN_MAX_AGE"] = 0
-    found["CONN_HEALTH_CHECKS"] = False
-    found["OPTIONS"]["pool"] = {"min_size": 1, "max_size": POOL, "timeout": 10}
+    database = connections.settings[APP]
+    before = dict(database), dict(database["OPTIONS"])
+    database["CONN_MAX_AGE"] = 0
+    database["CONN_HEALTH_CHECKS"] = False
+    database["OPTIONS"]["pool"] = {"min_size": 1, "max_size": POOL, "timeout": 10}
     settings.ARBOR_DB_POOL_SIZE = POOL  # type: ignore[attr-defined]
     yield
     connection = connections[APP]
     assert isinstance(connection, DatabaseWrapper)
     connection.close()
     connection.close_pool()
-    found.update(before[0])
-    found["OPTIONS"] = before[1]
+    database.update(before[0])
+    database["OPTIONS"] = before[1]
     del connections[APP]
 
 
@@ -87,19 +87,19 @@ def test_many_calls_wait_at_once_on_few_connections(
     fleet.dispatch()
     for _ in range(CALLS):
         fleet.step()
-    waiting = [fleet.take() for _ in range(CALLS)]
-    assert {message.task for message in waiting} == {Task.EXECUTE_CALL}
+    messages = [fleet.take() for _ in range(CALLS)]
+    assert {message.task for message in messages} == {Task.EXECUTE_CALL}
     connections[APP].close()
 
     def fulfil(call_id: str) -> bool:
         with captured():
-            done = execute_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
+            results = execute_call(call_id=call_id, tenant_id=tenant.id)  # type: ignore[arg-type]
         connections[APP].close()
-        return done
+        return results
 
     with ThreadPoolExecutor(CALLS) as threads:
-        done = list(threads.map(fulfil, [message.arguments["call_id"] for message in waiting]))
-    assert done == [True] * CALLS
+        results = list(threads.map(fulfil, [message.arguments["call_id"] for message in messages]))
+    assert results == [True] * CALLS
 
 
 @pytest.mark.usefixtures("pooled")
@@ -121,20 +121,20 @@ def test_messages_of_several_calls_share_a_few_connections(
     fleet.dispatch()
     for _ in range(CALLS):
         fleet.step()
-    asked = [UUID(fleet.take().arguments["call_id"]) for _ in range(CALLS)]
+    call_ids = [UUID(fleet.take().arguments["call_id"]) for _ in range(CALLS)]
     connections[APP].close()
 
     with ThreadPoolExecutor(CALLS) as threads, ThreadPoolExecutor(CALLS) as messages:
 
         def fulfil(calls: Sequence[UUID]) -> int:
             with captured():
-                done = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
+                results = execute_calls(call_ids=calls, tenant_id=tenant.id, submit=threads.submit)
             connections[APP].close()
-            return done
+            return results
 
         # Each message waits for its calls, and holds no connection meanwhile.
-        done = list(messages.map(fulfil, batched(asked, 4, strict=True)))
-    assert done == [4] * (CALLS // 4)
+        results = list(messages.map(fulfil, batched(call_ids, 4, strict=True)))
+    assert results == [4] * (CALLS // 4)
 
 
 def _backend(tenant: Tenant) -> int:

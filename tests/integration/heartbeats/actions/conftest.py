@@ -66,8 +66,8 @@ def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.Monke
 def outcome_of(agent: Agent) -> dict[str, Any]:
     last = last_of(agent)
     assert last.status == HeartbeatStatus.DONE, last.reason
-    done: dict[str, Any] = last.actions[0]
-    return done
+    action: dict[str, Any] = last.actions[0]
+    return action
 
 
 def memory_of(agent: Agent, text: str, kind: MemoryType = MemoryType.SEMANTIC) -> str:

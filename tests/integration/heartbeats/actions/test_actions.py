@@ -72,14 +72,14 @@ def test_every_action_is_offered_and_invalid_parameters_cost_nothing(
 
     for name, spec in ACTIONS.items():
         assert f"- {name} ({spec.cost}): " in prompt
-    for (name, _, said), done in zip(WRONG, [*first.actions, *second.actions], strict=True):
-        assert (done["action"], done["verdict"], done["outcome"], done["cost"]) == (
+    for (name, _, message), action in zip(WRONG, [*first.actions, *second.actions], strict=True):
+        assert (action["action"], action["verdict"], action["outcome"], action["cost"]) == (
             name,
             "invalid",
             "blocked",
             0,
         )
-        assert said in done["reason"], done["reason"]
+        assert message in action["reason"], action["reason"]
     assert (first.energy_end, second.energy_end) == (20, 20)
 
 
@@ -116,9 +116,9 @@ def test_reflect_ties_an_insight_to_what_it_rests_on(beat: Beat, agent: Agent) -
     ground = memory_of(agent, "The north end is eleven fathoms deep.")
     beat(reply(act("reflect", insight="It is deeper than it looks.", rests_on=[ground])))
 
-    made = outcome_of(agent)["memory_ids"][0]
+    insight_id = outcome_of(agent)["memory_ids"][0]
     with tenant_transaction(agent.tenant_id):
-        edge = Edge.objects.get(source_id=made, relation="derived_from")
+        edge = Edge.objects.get(source_id=insight_id, relation="derived_from")
     assert str(edge.target_id) == ground
 
 
@@ -141,13 +141,17 @@ def test_synthesize_keeps_what_was_made_tied_to_its_materials(
         )
     )
 
-    done = outcome_of(agent)
-    assert (done["outcome"], done["cost"]) == ("success", 4)
+    action = outcome_of(agent)
+    assert (action["outcome"], action["cost"]) == ("success", 4)
     with tenant_transaction(agent.tenant_id):
-        made = Memory.objects.get(id=done["memory_ids"][0])
-        edges = Edge.objects.filter(source_id=made.id, relation="derived_from")
+        synthesis = Memory.objects.get(id=action["memory_ids"][0])
+        edges = Edge.objects.filter(source_id=synthesis.id, relation="derived_from")
         assert {str(edge.target_id) for edge in edges} == set(materials)
-    assert (made.type, made.detail["artifact"], made.embedding is not None) == (stored, kind, True)
+    assert (synthesis.type, synthesis.detail["artifact"], synthesis.embedding is not None) == (
+        stored,
+        kind,
+        True,
+    )
 
 
 def test_a_synthesis_of_what_is_not_there_fails_and_keeps_nothing(beat: Beat, agent: Agent) -> None:

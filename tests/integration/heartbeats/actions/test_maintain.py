@@ -94,8 +94,8 @@ class TestMaintain:
         params = {"target": "belief", "id": str(belief.id), "verdict": "revise", "reason": "seen otherwise"}
         beat(reply(act("maintain", **params, confidence=0.65), act("maintain", **params, confidence=0.01)))
 
-        done, refused = last_of(agent).actions
-        assert (done["outcome"], refused["outcome"]) == ("success", "failure")
+        revised, refused = last_of(agent).actions
+        assert (revised["outcome"], refused["outcome"]) == ("success", "failure")
         with tenant_transaction(agent.tenant_id):
             assert Belief.objects.get(id=belief.id).confidence == 0.65
             assert (
@@ -114,8 +114,8 @@ class TestMaintain:
             BeliefEvidence.objects.create(
                 tenant_id=agent.tenant_id, belief=belief, memory_id=against, supports=False
             )
-        kept = act("maintain", target="belief", id=str(belief.id), verdict="keep", reason="one storm")
-        model = beat(reply(kept))
+        keep = act("maintain", target="belief", id=str(belief.id), verdict="keep", reason="one storm")
+        model = beat(reply(keep))
         assert "## What speaks against your beliefs" in model.requests[0].messages[0].content
 
         with tenant_transaction(agent.tenant_id):
@@ -171,8 +171,8 @@ class TestMaintain:
         named = theme_of(other, theirs) if target == "cluster" else theirs
         if target == "belief":
             with tenant_transaction(agent.tenant_id):
-                held = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
-                named = str(add_belief(agent_id=other.id, belief=held, actor="test").id)
+                belief = NewBelief(category=BeliefCategory.WORLD, statement="Mine alone.")
+                named = str(add_belief(agent_id=other.id, belief=belief, actor="test").id)
         beat(reply(act("maintain", target=target, id=named, verdict=verdict, reason="why")))
 
         assert outcome_of(agent)["outcome"] == "failure"

@@ -19,17 +19,17 @@ OLD, NEW = datetime(2025, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 12, tzinfo
 @pytest.fixture(autouse=True)
 def reef(agent: Agent) -> None:
     """Let the agent remember the reef: two facts of two years, and what it saw."""
-    told = [
+    new_memories = [
         ("The reef was ten fathoms deep.", MemoryType.SEMANTIC, OLD),
         ("The reef is eleven fathoms deep.", MemoryType.SEMANTIC, NEW),
         ("I saw the reef from the ferry.", MemoryType.EPISODIC, NEW),
     ]
-    memories = [NewMemory(content=text, type=kind, occurred_at=at) for text, kind, at in told]
+    memories = [NewMemory(content=text, type=kind, occurred_at=at) for text, kind, at in new_memories]
     remember(tenant_id=agent.tenant_id, agent_id=agent.id, memories=memories)
 
 
 @pytest.mark.parametrize(
-    ("filters", "found"),
+    ("filters", "expected"),
     [
         ({}, {"ten", "eleven", "ferry"}),
         ({"types": None, "since": None, "until": None}, {"ten", "eleven", "ferry"}),
@@ -42,12 +42,12 @@ def reef(agent: Agent) -> None:
     ],
 )
 def test_a_recall_is_filtered_by_type_and_time(
-    beat: Beat, agent: Agent, filters: dict[str, Any], found: set[str]
+    beat: Beat, agent: Agent, filters: dict[str, Any], expected: set[str]
 ) -> None:
     beat(reply(act("recall", query=QUERY, **filters)))
-    done = outcome_of(agent)
-    assert done["outcome"] == ("success" if found else "partial"), done["summary"]
-    assert {word for word in ("ten", "eleven", "ferry") if f" {word}" in done["brought"]} == found
+    action = outcome_of(agent)
+    assert action["outcome"] == ("success" if expected else "partial"), action["summary"]
+    assert {word for word in ("ten", "eleven", "ferry") if f" {word}" in action["brought"]} == expected
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_an_impossible_filter_is_refused_without_cost(
     beat: Beat, agent: Agent, filters: dict[str, Any], reason: str
 ) -> None:
     prompt = beat(reply(act("recall", query=QUERY, **filters))).requests[0].system
-    done = outcome_of(agent)
-    assert (done["verdict"], done["cost"]) == ("invalid", 0)
-    assert reason in done["reason"]
+    action = outcome_of(agent)
+    assert (action["verdict"], action["cost"]) == ("invalid", 0)
+    assert reason in action["reason"]
     assert "types: only these types; since: from YYYY-MM-DD on; until: before that day" in prompt

@@ -57,9 +57,9 @@ def goals(agent: Agent) -> tuple[Goal, Goal]:
 
 
 def last_done(agent: Agent) -> Heartbeat:
-    found = beats_of(agent)[-1]
-    assert found.status == "done", found.reason
-    return found
+    heartbeat = beats_of(agent)[-1]
+    assert heartbeat.status == "done", heartbeat.reason
+    return heartbeat
 
 
 def plan_for(goal: Goal, *steps: str, **of: Any) -> str:

@@ -37,9 +37,9 @@ def test_curiosity_creates_one_goal_shown_in_the_same_prompt(
     beat(REST)
     assert last_done(agent).goal_changes == []
     with tenant_transaction(agent.tenant_id):
-        made = Goal.objects.get(rule="curiosity")
-        assert GoalMemoryLink.objects.filter(goal_id=made.id, kind=LinkKind.ORIGIN).count() == 1
-    assert (made.layer, made.source, made.heartbeat_id) == (
+        goal = Goal.objects.get(rule="curiosity")
+        assert GoalMemoryLink.objects.filter(goal_id=goal.id, kind=LinkKind.ORIGIN).count() == 1
+    assert (goal.layer, goal.source, goal.heartbeat_id) == (
         GoalLayer.OBJECTIVE,
         GoalSource.CURIOSITY,
         beats_of(agent)[0].id,
@@ -100,10 +100,12 @@ def test_traits_and_experience_weigh_in_a_goal_by_rule(
         saved = create_goal(agent_id=agent.id, title="Save strength", source=GoalSource.SURVIVAL)
         move_goal(goal_id=saved.id, to=GoalState.ABANDONED, reason="no need")
     _exhaust(agent)
-    first = {title: found for title, _, found in LISTED.findall(beat(REST))}["Live within your means"]
+    first = {title: priority for title, _, priority in LISTED.findall(beat(REST))}["Live within your means"]
     # 1 urgency, 0.5 of 0.75 reward (three quarters of what is thought), 0.75 of 0.5 capability, 0.25 of 0.2 novelty
     assert first == "1.80"
-    assert {title: found for title, _, found in LISTED.findall(beat(REST))}["Live within your means"] == first
+    assert {title: priority for title, _, priority in LISTED.findall(beat(REST))}[
+        "Live within your means"
+    ] == first
 
 
 def test_a_goal_closed_by_rule_leaves_no_satisfaction(
@@ -112,15 +114,15 @@ def test_a_goal_closed_by_rule_leaves_no_satisfaction(
     with tenant_transaction(agent.tenant_id):
         for title in ("Buoy the channel", "Light the point"):
             create_goal(agent_id=agent.id, title=title, source=GoalSource.USER_REQUEST)
-    seen = []
+    listings = []
     for _ in range(3):
         _exhaust(agent)
-        seen.append({title: (state, found) for title, state, found in LISTED.findall(beat(REST))})
+        listings.append({title: (state, priority) for title, state, priority in LISTED.findall(beat(REST))})
         with tenant_transaction(agent.tenant_id):
             Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=9)
         beat(REST)
         assert "there is enough again" in str(last_done(agent).goal_changes)
-    assert [goals["Live within your means"] for goals in seen] == [("queued", "2.17")] * 3
+    assert [goals["Live within your means"] for goals in listings] == [("queued", "2.17")] * 3
     with tenant_transaction(agent.tenant_id):
         assert not Satisfaction.objects.exists()
         closed = Goal.objects.filter(rule="survival").values_list("state", "abandonment_reason")
@@ -148,8 +150,8 @@ def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
     ]
     beat(reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]), reply_of())
     with tenant_transaction(agent.tenant_id):
-        made = Goal.objects.filter(agent_id=agent.id, heartbeat_id=last_done(agent).id)
-        assert dict(made.values_list("title", "state")) == {
+        added = Goal.objects.filter(agent_id=agent.id, heartbeat_id=last_done(agent).id)
+        assert dict(added.values_list("title", "state")) == {
             "Name the islands": "queued",
             "Draw the currents": "backburner",
         }
@@ -166,7 +168,7 @@ def test_a_new_goals_deadline_and_reward_weigh_in_the_next_prompt(
     new = {"title": "Name the islands", "deadline": "2031-01-31T18:00:00Z", "expected_reward": 0.9}
     beat(reply_of(new_goals=[new]))
     with tenant_transaction(agent.tenant_id):
-        made = Goal.objects.get(title="Name the islands")
-    assert (made.expected_reward, made.deadline and made.deadline.year) == (0.9, 2031)
+        goal = Goal.objects.get(title="Name the islands")
+    assert (goal.expected_reward, goal.deadline and goal.deadline.year) == (0.9, 2031)
     # 1 urgency, 0.75 of 0.9 reward and of 0.5 capability, 0.25 of 1 novelty
-    assert f"[{made.id}] Name the islands (queued, objective, from curiosity, priority 2.30" in beat(REST)
+    assert f"[{goal.id}] Name the islands (queued, objective, from curiosity, priority 2.30" in beat(REST)

@@ -36,10 +36,10 @@ REPORT = {"topic": "the reef", "content": "Twelve fathoms at the north end, nine
 def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal], name: str
 ) -> None:
-    _may(agent, "synthesize", name)
+    _allow(agent, "synthesize", name)
     step = _planned(beat, goals[1], "synthesize", "write the report")
     beat(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
-    assert _standing(step) == (IntentStatus.PENDING, 0, 0, None)
+    assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
     reason = f"the step is synthesize; {name} does not carry it out"
     (dropped,) = last_done(agent).dropped
     assert (dropped["path"], dropped["reason"]) == ("actions[0].intent_id", reason)
@@ -51,7 +51,7 @@ def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
         assert Goal.objects.get(id=goals[1].id).effort == 1
 
     beat(reply_of(actions=[action("synthesize", step.id, **REPORT)]))
-    assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
+    assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
     with tenant_transaction(agent.tenant_id):
         assert Plan.objects.get(goal=goals[1]).status == PlanStatus.COMPLETED
 
@@ -59,11 +59,11 @@ def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
 def test_another_action_for_the_goal_is_effort_but_completes_no_step(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    _may(agent, "synthesize")
+    _allow(agent, "synthesize")
     step = _planned(beat, goals[1], "synthesize", "write the report")
     thought = action("reflect", step.id, **OTHERS["reflect"])
     beat(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
-    assert _standing(step)[0] == IntentStatus.PENDING
+    assert _progress(step)[0] == IntentStatus.PENDING
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["refused", "progressed"]
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goals[1].id).effort == 2
@@ -72,21 +72,21 @@ def test_another_action_for_the_goal_is_effort_but_completes_no_step(
 def test_a_step_completes_though_another_action_names_it_too(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    _may(agent, "synthesize")
+    _allow(agent, "synthesize")
     step = _planned(beat, goals[1], "synthesize", "write the report")
     beat(reply_of(actions=[action("rest", step.id), action("synthesize", step.id, **REPORT)]))
-    assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
+    assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
 def test_a_step_named_by_another_action_completes_in_a_later_turn(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    _may(agent, "synthesize", "observe")
+    _allow(agent, "synthesize", "observe")
     step = _planned(beat, goals[1], "synthesize", "write the report")
-    written = reply_of(actions=[action("synthesize", step.id, **REPORT)])
-    beat(reply_of(actions=[action("observe", step.id)]), written)
+    report = reply_of(actions=[action("synthesize", step.id, **REPORT)])
+    beat(reply_of(actions=[action("observe", step.id)]), report)
     assert last_done(agent).turns == 2
-    assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
+    assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
 def test_an_unknown_action_leaves_the_step_pending(
@@ -94,7 +94,7 @@ def test_an_unknown_action_leaves_the_step_pending(
 ) -> None:
     step = _planned(beat, goals[1], "recall", "what the pilots said")
     beat(reply_of(actions=[action("fly", step.id)]))
-    assert _standing(step) == (IntentStatus.PENDING, 0, 0, None)
+    assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
 
 
 @pytest.mark.parametrize(
@@ -103,20 +103,20 @@ def test_an_unknown_action_leaves_the_step_pending(
 def test_a_substitute_action_completes_a_step_unless_it_does_nothing(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal], name: str, status: str
 ) -> None:
-    _may(agent, "observe")
+    _allow(agent, "observe")
     step = _planned(beat, goals[1], "inquire_deep", "ask the pilots")
     with tenant_transaction(agent.tenant_id):
         allowed = [action for action in agent.allowed_actions if action != "inquire_deep"]
         Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
     beat(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
-    assert _standing(step)[0] == status
+    assert _progress(step)[0] == status
 
 
 def test_the_reflex_policy_completes_a_step_by_the_nearest_action(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", str(REFLEX_HANDLE))
-    _may(agent, "synthesize")
+    _allow(agent, "synthesize")
     with tenant_transaction(agent.tenant_id):
         draft = PlanDraft(steps=[StepDraft(action="synthesize", description="write the report")])
         add_plan(agent_id=agent.id, goal_id=goals[1].id, draft=draft)
@@ -126,7 +126,7 @@ def test_the_reflex_policy_completes_a_step_by_the_nearest_action(
     assert [(action["action"], action["intent_id"]) for action in last_done(agent).actions] == [
         ("reflect", str(step.id))
     ]
-    assert _standing(step) == (IntentStatus.COMPLETED, 1, 1, None)
+    assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
 def _planned(beat: Beat, goal: Goal, name: str, description: str) -> Intent:
@@ -136,13 +136,13 @@ def _planned(beat: Beat, goal: Goal, name: str, description: str) -> Intent:
         return Intent.objects.get(goal_id=goal.id)
 
 
-def _standing(step: Intent) -> tuple[str, int, int, object]:
+def _progress(step: Intent) -> tuple[str, int, int, object]:
     with tenant_transaction(step.tenant_id):
         step.refresh_from_db()
     return step.status, step.attempts, step.ticks_used, step.locked_by
 
 
-def _may(agent: Agent, *actions: str) -> None:
+def _allow(agent: Agent, *actions: str) -> None:
     with tenant_transaction(agent.tenant_id):
         allowed = [*dict.fromkeys([*agent.allowed_actions, *actions])]
         Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)

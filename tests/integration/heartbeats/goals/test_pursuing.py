@@ -105,8 +105,8 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
 
     prompt = beat(reply_of(goal_updates=[{"goal_id": str(reef.id), "progress": 1, "note": "12 fathoms"}]))
     assert "every step of its plan is done. Complete it" in prompt
-    done = last_done(agent)
-    kinds = [(change["title"], change["kind"]) for change in done.goal_changes]
+    heartbeat = last_done(agent)
+    kinds = [(change["title"], change["kind"]) for change in heartbeat.goal_changes]
     assert kinds == [
         ("Sound the reef", "progressed"),
         ("Sound the reef", "completed"),
@@ -125,8 +125,8 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     assert (signals[reef.id].outcome, signals[reef.id].reward_actual) == ("success", 0.8)
     assert signals[reef.id].effort == 5
     assert signals[coast.id].reward_actual == 1.0
-    assert (reef.id, done.memory_id, LinkKind.COMPLETION) in links
-    assert (coast.id, done.memory_id, LinkKind.COMPLETION) in links
+    assert (reef.id, heartbeat.memory_id, LinkKind.COMPLETION) in links
+    assert (coast.id, heartbeat.memory_id, LinkKind.COMPLETION) in links
     assert (reef.id, beats_of(agent)[0].memory_id, LinkKind.PROGRESS) in links
 
     prompt = beat(REST)
@@ -171,11 +171,11 @@ def test_a_step_that_fails_for_good_ends_its_plan_and_is_shown_once(
     assert plan.reason.startswith("step 1 failed for good: ")
     assert percept.detail == {"goal": str(reef.id), "intent": str(intent.id)}
     prompt = beat(REST)
-    told = "You gave up the step 'tie them' (connect) towards 'Sound the reef'"
-    assert told in prompt
+    report = "You gave up the step 'tie them' (connect) towards 'Sound the reef'"
+    assert report in prompt
     assert "its plan was given up (step 1 failed for good" in prompt
     assert "all its 2 steps have ended, and none was done" in prompt
-    assert f"action_result: {told}" not in beat(REST)
+    assert f"action_result: {report}" not in beat(REST)
 
 
 def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
@@ -183,12 +183,12 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
 ) -> None:
     _, reef = goals
     beat(plan_for(reef, "what the pilots said"))
-    seen: list[tuple[str, bool]] = []
+    observed: list[tuple[str, bool]] = []
 
     def look(execution: Execution, decision: Decision) -> Act:
         backlog = yield OpenBacklog()
         intent = backlog.intent(str(decision.intent_id))
-        seen.append((intent.status, intent.locked_by == execution.heartbeat.heartbeat_id))
+        observed.append((intent.status, intent.locked_by == execution.heartbeat.heartbeat_id))
         return (yield from rest(execution, decision))
 
     monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": look})
@@ -202,7 +202,7 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
         Intent.objects.update(locked_at=timezone.now() - timedelta(seconds=61))
     prompt = beat(reply_of(actions=[action("recall", intent.id, query="pilots")]))
     assert f"[{intent.id}]" in prompt
-    assert seen == [(IntentStatus.LOCKED, True)]
+    assert observed == [(IntentStatus.LOCKED, True)]
     with tenant_transaction(agent.tenant_id):
         intent.refresh_from_db()
     assert (intent.status, intent.ticks_used) == (IntentStatus.COMPLETED, 1)
@@ -248,9 +248,9 @@ def test_a_goal_closed_by_a_person_is_reported_once(
     beat(plan_for(reef, "what the pilots said", "what the charts say"))
     with tenant_transaction(agent.tenant_id):
         move_goal(goal_id=reef.id, to=GoalState.ABANDONED, reason="the reef is gone")
-    told = "Your goal 'Sound the reef' was abandoned by a person: the reef is gone."
-    assert told + " 2 open steps towards it were dropped." in beat(REST)
-    assert f"action_result: {told}" not in beat(REST)
+    report = "Your goal 'Sound the reef' was abandoned by a person: the reef is gone."
+    assert report + " 2 open steps towards it were dropped." in beat(REST)
+    assert f"action_result: {report}" not in beat(REST)
 
 
 def test_a_beat_that_touches_no_goal_runs_no_statement_for_goals(
@@ -298,9 +298,11 @@ def _turns(
     coming = iter(outcomes)
 
     def look(execution: Execution, decision: Decision) -> Act:
-        done = yield from rest(execution, decision)
-        outcome = next(coming) if decision.intent_id else done.outcome
-        return done.model_copy(update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"})
+        effect = yield from rest(execution, decision)
+        outcome = next(coming) if decision.intent_id else effect.outcome
+        return effect.model_copy(
+            update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"}
+        )
 
     beat(plan_for(goals[1], "what the pilots said"))
     monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": look})

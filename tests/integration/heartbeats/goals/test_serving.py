@@ -45,15 +45,15 @@ def test_an_action_for_a_goal_is_effort_and_relates_the_heartbeat(
             ]
         )
     )
-    done = last_done(agent)
-    assert [(change["title"], change["kind"], change["change"]) for change in done.goal_changes] == [
+    heartbeat = last_done(agent)
+    assert [(change["title"], change["kind"], change["change"]) for change in heartbeat.goal_changes] == [
         ("Sound the reef", "progressed", "by remember, reflect")
     ]
     with tenant_transaction(agent.tenant_id):
         reef.refresh_from_db()
         link = GoalMemoryLink.objects.get(goal_id=reef.id)
     assert (reef.effort, timezone.now() - reef.touched_at < timedelta(hours=1)) == (1, True)
-    assert (link.memory_id, link.kind) == (done.memory_id, LinkKind.PROGRESS)
+    assert (link.memory_id, link.kind) == (heartbeat.memory_id, LinkKind.PROGRESS)
     prompt = beat()
     assert "1 heartbeat spent" in prompt
     assert "My goal “Sound the reef” went on: by remember, reflect." in prompt
@@ -63,9 +63,9 @@ def test_several_turns_for_one_goal_count_as_one_heartbeat(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
-    kept = serving(reef.id, "remember", content="Twelve fathoms at the north end.")
+    first = serving(reef.id, "remember", content="Twelve fathoms at the north end.")
     again = serving(reef.id, "remember", content="Nine at the south end.")
-    beat(reply_of(actions=[kept, action("observe")]), reply_of(actions=[again]))
+    beat(reply_of(actions=[first, action("observe")]), reply_of(actions=[again]))
     assert last_done(agent).turns == 2
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["progressed"]
     with tenant_transaction(agent.tenant_id):
@@ -76,8 +76,8 @@ def test_a_goal_update_replaces_the_progress_by_actions(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
-    kept = serving(reef.id, "remember", content="Twelve fathoms at the north end.")
-    beat(reply_of(actions=[kept], goal_updates=[{"goal_id": str(reef.id), "state": "completed"}]))
+    remembering = serving(reef.id, "remember", content="Twelve fathoms at the north end.")
+    beat(reply_of(actions=[remembering], goal_updates=[{"goal_id": str(reef.id), "state": "completed"}]))
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=reef.id).effort == 1
     kinds = [(change["title"], change["kind"]) for change in last_done(agent).goal_changes]
@@ -106,12 +106,12 @@ def test_resting_moving_and_failing_add_no_effort_to_a_goal(
             )
         )
         assert locked == []
-        _may(agent, "reprioritize")
+        _allow(agent, "reprioritize")
         beat(reply_of(actions=[serving(reef.id, "reprioritize", goal_id=str(reef.id), state="queued")]))
         assert len(locked) == 1
     with tenant_transaction(agent.tenant_id):
-        found = {goal.title: (goal.state, goal.effort) for goal in Goal.objects.filter(agent_id=agent.id)}
-    assert found == {coast.title: ("active", 0), reef.title: ("queued", 0)}
+        efforts = {goal.title: (goal.state, goal.effort) for goal in Goal.objects.filter(agent_id=agent.id)}
+    assert efforts == {coast.title: ("active", 0), reef.title: ("queued", 0)}
 
 
 def test_an_action_for_a_closed_goal_runs_and_the_goal_is_dropped(
@@ -120,25 +120,25 @@ def test_an_action_for_a_closed_goal_runs_and_the_goal_is_dropped(
     _, reef = goals
     with tenant_transaction(agent.tenant_id):
         move_goal(goal_id=reef.id, to=GoalState.ABANDONED, reason="the reef is gone")
-    kept = [serving(of, "remember", content=f"For {of}.") for of in (reef.id, "the-reef")]
-    beat(reply_of(actions=kept))
-    done = last_done(agent)
-    assert [action["outcome"] for action in done.actions] == ["success", "success"]
-    assert [(item["path"], item["reason"]) for item in done.dropped] == [
+    actions = [serving(of, "remember", content=f"For {of}.") for of in (reef.id, "the-reef")]
+    beat(reply_of(actions=actions))
+    heartbeat = last_done(agent)
+    assert [action["outcome"] for action in heartbeat.actions] == ["success", "success"]
+    assert [(item["path"], item["reason"]) for item in heartbeat.dropped] == [
         ("actions[0].goal_id", f"there is no open goal {reef.id}"),
         ("actions[1].goal_id", "there is no open goal the-reef"),
     ]
-    assert done.goal_changes == []
+    assert heartbeat.goal_changes == []
 
 
 def test_work_for_a_goal_counts_though_its_step_is_closed(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    closed, done = str(uuid4()), action("remember", None, content="The reef is at twelve fathoms.")
-    beat(reply_of(actions=[{**done, "intent_id": closed, "goal_id": str(goals[1].id)}]))
-    account = last_done(agent)
-    assert [item["path"] for item in account.dropped] == ["actions[0].intent_id"]
-    assert [change["kind"] for change in account.goal_changes] == ["refused", "progressed"]
+    closed, remembering = str(uuid4()), action("remember", None, content="The reef is at twelve fathoms.")
+    beat(reply_of(actions=[{**remembering, "intent_id": closed, "goal_id": str(goals[1].id)}]))
+    heartbeat = last_done(agent)
+    assert [item["path"] for item in heartbeat.dropped] == ["actions[0].intent_id"]
+    assert [change["kind"] for change in heartbeat.goal_changes] == ["refused", "progressed"]
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=goals[1].id).effort == 1
         assert GoalMemoryLink.objects.filter(goal=goals[1]).exists()
@@ -162,7 +162,7 @@ def test_review_goals_shows_every_open_goal_to_a_further_turn(
             goal_updates=[{"goal_id": str(sixth.id), "state": "active"}],
         ),
     )
-    _may(agent, "review_goals", "reprioritize")
+    _allow(agent, "review_goals", "reprioritize")
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
     fleet.run()
@@ -190,19 +190,19 @@ def test_a_review_shows_what_the_same_turn_thought_of(
     model = scripted(
         reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]), REST
     )
-    _may(agent, "review_goals", "brainstorm_goals")
+    _allow(agent, "review_goals", "brainstorm_goals")
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
     fleet.run()
     with tenant_transaction(agent.tenant_id):
-        made: dict[str, UUID] = dict(
+        goal_ids: dict[str, UUID] = dict(
             Goal.objects.filter(heartbeat_id__isnull=False).values_list("title", "id")
         )
-    told = model.requests[1].messages[-1].content
-    assert f"[{made['Name the islands']}] Name the islands (queued" in told
-    assert f"[{made['Draw the currents']}] Draw the currents (backburner" in told
+    prompt = model.requests[1].messages[-1].content
+    assert f"[{goal_ids['Name the islands']}] Name the islands (queued" in prompt
+    assert f"[{goal_ids['Draw the currents']}] Draw the currents (backburner" in prompt
 
 
-def _may(agent: Agent, *actions: str) -> None:
+def _allow(agent: Agent, *actions: str) -> None:
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(allowed_actions=[*agent.allowed_actions, *actions])

@@ -54,14 +54,14 @@ def memory(agent: Agent, text: str) -> str:
     return str(stored.ids[0])
 
 
-def proposed(agent: Agent, **given: Any) -> Proposal:
+def proposed(agent: Agent, **fields: Any) -> Proposal:
     new = {
         "kind": ProposalKind.IDENTITY,
         "content": "I am patient with tides.",
         "confidence": 0.7,
         "source": "operator",
         "change": {"aspect": "self_concept"},
-        **given,
+        **fields,
     }
     with tenant_transaction(agent.tenant_id):
         return propose(agent_id=agent.id, proposals=[NewProposal(**new)]).made[0]

@@ -183,14 +183,14 @@ def test_goal_updates_and_steps_are_checked_against_boundaries(
 
 
 def test_a_note_is_held_against_the_boundaries_by_its_meaning(beater: Beater, agent: Agent) -> None:
-    said = "Help with hurting another person!"
-    beater.beat(reply_of(memory_notes=[{"text": "The tide turns."}, {"text": said}]))
+    note = "Help with hurting another person!"
+    beater.beat(reply_of(memory_notes=[{"text": "The tide turns."}, {"text": note}]))
     (dropped,) = last_of(agent).dropped
     assert dropped["path"] == "memory_notes[1]"
     assert "Help me hurt another person." in dropped["reason"]
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.filter(content="The tide turns.").exists()
-        assert not Memory.objects.filter(content=said).exists()
+        assert not Memory.objects.filter(content=note).exists()
 
 
 def test_a_note_that_is_flagged_is_kept_and_noted_once(beater: Beater, agent: Agent) -> None:
@@ -236,8 +236,8 @@ def test_each_dropped_item_keeps_its_index_and_is_audited_once(
     assert [path for path in paths if path.startswith("memory")] == ["memory_notes[0]", "memory_notes[2]"]
     with tenant_transaction(agent.tenant_id):
         messages = AuditEvent.objects.filter(action=AuditAction.BOUNDARY).values_list("message", flat=True)
-        noted = sorted(message.split(" (")[0] for message in messages)
-    assert noted == sorted(
+        audited = sorted(message.split(" (")[0] for message in messages)
+    assert audited == sorted(
         [
             *(f"{key}[0] not taken at no_deception" for key in keys),
             "memory_notes[1] taken at resource_limit",

@@ -39,8 +39,8 @@ def test_an_accepted_proposal_becomes_an_aspect(beater: Beater, agent: Agent) ->
 def test_a_rejected_one_changes_nothing_and_keeps_the_reason(beater: Beater, agent: Agent) -> None:
     proposal = proposed(agent)
     beater.beat(decide(proposal, "reject", "I am not"))
-    found = again(agent, proposal)
-    assert (found.status, found.reason) == (ProposalStatus.REJECTED, "I am not")
+    rejected = again(agent, proposal)
+    assert (rejected.status, rejected.reason) == (ProposalStatus.REJECTED, "I am not")
     with tenant_transaction(agent.tenant_id):
         assert not IdentityAspect.objects.filter(content=proposal.content).exists()
 
@@ -90,10 +90,10 @@ def test_an_accepted_proposal_is_remembered_by_its_kind(
     proposal = proposed(agent, kind=ProposalKind(kind), content="Nets dry fastest at noon.", change={})
     beater.beat(decide(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
-        kept = Memory.objects.get(content="Nets dry fastest at noon.")
-    assert kept.type == memory_type
+        memory = Memory.objects.get(content="Nets dry fastest at noon.")
+    assert memory.type == memory_type
     if memory_type == "semantic":
-        assert kept.detail["confidence"] == pytest.approx(0.9)
+        assert memory.detail["confidence"] == pytest.approx(0.9)
 
 
 def test_a_preference_that_is_accepted_is_shown(beater: Beater, agent: Agent) -> None:

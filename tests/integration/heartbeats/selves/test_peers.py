@@ -48,10 +48,10 @@ def test_a_note_about_a_peer_is_stored_and_shown(beater: Beater, agent: Agent, n
     )
     with tenant_transaction(agent.tenant_id):
         peer = PeerModel.objects.get(agent_id=agent.id)
-        kept = Memory.objects.get(agent_id=agent.id, source__startswith="heartbeat:", type="semantic")
+        memory = Memory.objects.get(agent_id=agent.id, source__startswith="heartbeat:", type="semantic")
     assert (peer.peer_id, peer.interactions, peer.successes, peer.interests) == (bo.id, 1, 1, ["eels"])
     assert peer.competence == pytest.approx(0.62)
-    (source,) = kept.detail["sources"]
+    (source,) = memory.detail["sources"]
     assert (source["kind"], source["reference"], source["trust"]) == ("agent", f"agent:{bo.id}", 0.5)
     prompt = beater.beat(REST)
     assert "Bo: trust 1.00 after 1 meetings, competence 0.62" in prompt
@@ -81,8 +81,8 @@ def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Eve")
     beater.beat(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
     with tenant_transaction(agent.tenant_id):
-        found = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
-    assert found == {"dora": 1, "Eve": 1}
+        interactions = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
+    assert interactions == {"dora": 1, "Eve": 1}
     assert [(item["path"], item["reason"]) for item in last_of(agent).dropped] == [
         ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
         ("peer_notes[1]", "cy never wrote to you nor talked with you"),

@@ -87,10 +87,10 @@ def test_consolidation_proposes_what_has_settled_and_what_is_habit(beater: Beate
     prompt = beater.beat(REST)
     assert last_of(agent).mode == "consolidation"
     with tenant_transaction(agent.tenant_id):
-        found = {proposal.kind: proposal for proposal in Proposal.objects.filter(agent_id=agent.id)}
-    assert found["belief"].content == "Eels leave the river in autumn."
-    assert found["learning"].content.startswith("What works for me: ")
-    assert str(found["belief"].id) in prompt
+        proposals = {proposal.kind: proposal for proposal in Proposal.objects.filter(agent_id=agent.id)}
+    assert proposals["belief"].content == "Eels leave the river in autumn."
+    assert proposals["learning"].content.startswith("What works for me: ")
+    assert str(proposals["belief"].id) in prompt
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(beats=4)
         Proposal.objects.filter(agent_id=agent.id).update(status="rejected")
@@ -141,11 +141,18 @@ def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent)
 
 
 def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
-    looked = ("recall", True)
-    done = [looked, ("reflect", True), ("first", True), looked, ("reflect", True), ("second", True)]
-    done += [looked, ("reflect", False), ("third", True), looked, ("connect", False), ("reflect", True)]
+    recalled = ("recall", True)
+    sequence = [recalled, ("reflect", True), ("first", True), recalled, ("reflect", True), ("second", True)]
+    sequence += [
+        recalled,
+        ("reflect", False),
+        ("third", True),
+        recalled,
+        ("connect", False),
+        ("reflect", True),
+    ]
     with tenant_transaction(agent.tenant_id):
-        for tick, (action, worked) in enumerate(done):
+        for tick, (action, worked) in enumerate(sequence):
             Experience.objects.create(
                 tenant_id=agent.tenant_id,
                 agent=agent,
@@ -181,10 +188,10 @@ def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
                 agent=agent,
                 defaults={"level": level, "at": now},
             )
-        (found,) = found_at_once(agent)
-        assert (found.kind, found.confidence, found.evidence) == ("preconscious", 0.6, [eels])
-        accept(proposal_id=found.id, decided_by="cli:ann")
-        assert Memory.objects.get(source=f"proposal:{found.id}").content.endswith("Eels leave in autumn.")
+        (proposal,) = found_at_once(agent)
+        assert (proposal.kind, proposal.confidence, proposal.evidence) == ("preconscious", 0.6, [eels])
+        accept(proposal_id=proposal.id, decided_by="cli:ann")
+        assert Memory.objects.get(source=f"proposal:{proposal.id}").content.endswith("Eels leave in autumn.")
 
 
 def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:
