@@ -12,7 +12,7 @@ from apps.agents.models import Trigger
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
 from tests.factories.goals import GoalFactory
-from tests.factories.heartbeats import HeartbeatFactory
+from tests.factories.heartbeats import HeartbeatFactory, PerceptFactory
 from tests.factories.memories import MemoryFactory
 from tests.support.console import World, page_of
 from tests.unit.heartbeat.builders import goal, intent, situation
@@ -114,3 +114,12 @@ def test_a_beat_that_never_began_has_no_number(viewer: Client, world: World) -> 
 
 def test_a_beats_slot_is_given_with_its_zone(viewer: Client, world: World) -> None:
     assert f"{world.beat.slot_at:%Y-%m-%d %H:%M:%S} UTC" in shown(viewer, world.beat)
+
+
+def test_a_percept_shows_what_came_with_it(viewer: Client, world: World) -> None:
+    with tenant_transaction(world.tenant.id):
+        percept = PerceptFactory(kind="environment", detail={"sensor": "<b>river</b>"}, urgent=True)
+    page = viewer.get(reverse("admin:agents_percept_change", args=[percept.pk])).content.decode()
+    assert "&lt;b&gt;river&lt;/b&gt;" in page
+    assert "sensor" in page
+    assert "Urgent" in page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 
 import pytest
@@ -17,10 +18,14 @@ from apps.audit.models import AuditEvent
 from apps.console import paging
 from apps.console.listing import ROWS_A_PAGE, ConsoleAdmin, NothingToEdit
 from apps.contacts.models import Channel
-from apps.tenants.models import User
+from apps.memories.models import JobRun
+from apps.memories.services.jobs.rounds import record_job_run
+from apps.tenants.models import Role, User
 from apps.tenants.scope import tenant_transaction
+from apps.tenants.services import add_member
 from tests.factories.memories import MemoryFactory
-from tests.support.console import World, page_of
+from tests.factories.users import UserFactory
+from tests.support.console import World, page_of, sign_in
 from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, snapshot
 
 #: A test that opens every page takes its time on a busy machine.
@@ -261,3 +266,19 @@ def test_an_agents_page_says_plainly_that_reflex_decides(viewer: Client, world: 
 
 def test_the_first_page_says_that_no_model_is_in_use(viewer: Client, world: World) -> None:
     assert "No language model is in use." in viewer.get(reverse("admin:index")).content.decode()
+
+
+LATE = "The job arbor.decay.fade_memories has not succeeded for 2 h"
+
+
+def first_page(client: Client) -> str:
+    return str(client.get(reverse("admin:index")).content.decode())
+
+
+def test_only_they_see_it(owner: Client, world: World) -> None:
+    record_job_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
+    JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
+    chief: User = UserFactory(username="chief", is_superuser=True)
+    add_member(tenant=world.tenant, user=chief, role=Role.OWNER)
+    assert LATE in first_page(sign_in(chief))
+    assert LATE not in first_page(owner)

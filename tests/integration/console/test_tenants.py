@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.console import views
+from apps.fleet.administration import create_account
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
-from apps.tenants.models import Role, Tenant
+from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import OPS, current_scope, tenant_transaction
 from apps.tenants.services import add_member
 from tests.factories.users import PASSWORD, UserFactory
@@ -280,3 +281,20 @@ def test_the_members_of_a_tenant_are_its_own(viewer: Client, world: World, other
     text = viewer.get(reverse("admin:tenants_membership_changelist")).content.decode()
     assert "viewer-person" in text
     assert "stranger" not in text
+
+
+OLD, NEW = "a long river to the sea", "a longer river to the sea"
+
+
+def test_a_person_signs_in_and_changes_their_password(database: None) -> None:
+    create_account(username="ann", password=OLD, actor="cli:tests")
+    client = Client()
+    client.post(reverse("admin:login"), {"username": "ann", "password": OLD})
+    assert User.objects.get().last_login is not None
+    changed = client.post(
+        reverse("admin:password_change"), {"old_password": OLD, "new_password1": NEW, "new_password2": NEW}
+    )
+    assert changed.status_code == 302
+    user = User.objects.get()
+    assert user.check_password(NEW)
+    assert client.get(reverse("admin:index")).status_code == 200

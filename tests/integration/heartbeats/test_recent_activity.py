@@ -8,18 +8,23 @@ from typing import Any
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, AgentState
 from apps.fleet.policy import set_policy
-from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.recent_activity import exhausted_of, glances_of, spending_of
 from apps.heartbeats.services.situation import load_situation
+from apps.heartbeats.services.status import fleet_status
 from apps.memories.models import Episode
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
+from arbor.errors import ModelRefused
 from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, RecentActivity, notices_of
 from arbor.heartbeat.situation import NoticeKind
+from arbor.models.ports import ScriptedModel
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import EpisodeFactory
+from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.fleet import Fleet
 
 
 def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
@@ -136,3 +141,48 @@ def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
         assert exhausted_of(situation["pulse"]) == 0
         assert spending_of(situation["pulse"]) == [(20.0, 12.0)] * 24
         assert NoticeKind.HOARDING not in noticed_kinds(agent)
+
+
+type Scripted = Callable[..., ScriptedModel]
+
+
+def beat(fleet: Fleet, agent: Agent) -> Heartbeat:
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    return beats_of(agent)[-1]
+
+
+def stored_notices(agent: Agent) -> dict[str, str]:
+    with tenant_transaction(agent.tenant_id):
+        notices = AgentState.objects.values_list("notices", flat=True).get(agent_id=agent.id)
+    return {notice["kind"]: notice["text"] for notice in notices}
+
+
+def test_unreadable_replies_are_noticed_as_many_as_there_are(
+    fleet: Fleet, agent: Agent, scripted: Scripted
+) -> None:
+    scripted("nothing to read", repeat=True)
+    assert beat(fleet, agent).status == HeartbeatStatus.FAILED
+    assert "1 time in a row" in stored_notices(agent)["invalid_replies"]
+    beat(fleet, agent)
+    assert "2 times in a row" in stored_notices(agent)["invalid_replies"]
+    assert fleet_status().notices["invalid_replies"] == 1
+
+
+def test_an_answer_that_can_be_used_is_noticed_as_well(
+    fleet: Fleet, agent: Agent, scripted: Scripted
+) -> None:
+    scripted("nothing to read", "nothing to read", "nothing to read", REST)
+    beat(fleet, agent)
+    assert beat(fleet, agent).status == HeartbeatStatus.DONE
+    assert "invalid_replies" not in stored_notices(agent)
+
+
+def test_refusals_are_noticed_while_every_beat_is_refused(
+    fleet: Fleet, agent: Agent, scripted: Scripted
+) -> None:
+    scripted(ModelRefused("not that"), repeat=True)
+    for _ in range(3):
+        assert beat(fleet, agent).status == HeartbeatStatus.FAILED
+    assert "refusals" in stored_notices(agent)

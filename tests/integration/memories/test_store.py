@@ -9,8 +9,10 @@ import pytest
 from django.db import transaction
 
 from apps.agents.models import Agent
+from apps.memories.models import CodeSnippet
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
+from apps.memories.services.store.snippets import SaidTexts, store_code
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ContentInvalid, TenantRequired
@@ -244,3 +246,26 @@ def test_storing_takes_few_statements_for_any_number(
     statements.clear()
     keep(mind, *(a_memory(f"Number {number}.", **parts) for number in range(200)))
     assert len(statements) == most
+
+
+ADD = "```python\ndef add(a, b):\n    return a + b\n```"
+LIST = "```sh\nls -la | sort | head\n```"
+
+
+def test_code_of_several_agents_takes_one_statement(
+    mind: Agent, other_mind: Agent, statements: list[str]
+) -> None:
+    texts = [
+        SaidTexts(agent_id=mind.id, texts=[f"Try\n{ADD}\nor\n{LIST}", ADD], source="heartbeat:1"),
+        SaidTexts(agent_id=other_mind.id, texts=["Nothing here.", ADD], source="heartbeat:2" * 40),
+    ]
+    with tenant_transaction(mind.tenant_id):
+        assert store_code([SaidTexts(agent_id=mind.id, texts=["Nothing here."], source="test")]) == 0
+        assert statements == []
+        assert store_code(texts) == 4
+        assert len(statements) == 1
+        assert store_code(texts) == 4
+        rows = CodeSnippet.objects.order_by("agent_id", "language")
+        stored = {(row.agent_id, row.language, len(row.source)) for row in rows}
+    assert stored == {(mind.id, "python", 11), (mind.id, "sh", 11), (other_mind.id, "python", 200)}
+    assert len(rows) == 3

@@ -17,7 +17,7 @@ from apps.memories.services.store.provenance import add_source
 from apps.memories.services.store.term_counts import lock_minds
 from apps.selves.models import Belief, IdentityAspect
 from apps.selves.services import aspects, beliefs
-from apps.selves.services.alignment import alignments, update_trust_of_ends
+from apps.selves.services.alignment import alignments, resonance_of, update_trust_of_ends
 from apps.selves.services.aspects import add_aspect, drop_aspect, revise_aspect
 from apps.selves.services.beliefs import add_belief, drop_belief, revise_belief
 from apps.tenants.models import Tenant
@@ -255,3 +255,27 @@ def test_concurrent_changes_of_belief_and_source_both_count(agent: Agent) -> Non
     assert [source["reference"] for source in row.detail["sources"]] == ["log", "map"]
     assert row.detail["alignment"] == pytest.approx(-0.5)
     assert row.trust == pytest.approx(0.5 * cap([first, second]))
+
+
+def test_a_memory_rings_with_the_aspects_that_are_held(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        kind, steady, dropped = (
+            IdentityAspectFactory(agent=agent, content=content, stability=stability)
+            for content, stability in (("I am kind.", 0.8), ("I am steady.", 0.5), ("I am late.", 1.0))
+        )
+        memory = MemoryFactory(agent=agent)
+        of = GraphNode(GraphNodeKind.MEMORY, memory.id)
+        ends = [GraphNode(GraphNodeKind.ASPECT, aspect.id) for aspect in (kind, steady, dropped)]
+        relate(
+            agent_id=agent.id,
+            new=NewRelation(source=of, target=ends[0], relation=Relation.SUPPORTS, weight=0.5),
+        )
+        relate(agent_id=agent.id, new=NewRelation(source=ends[1], target=of, relation=Relation.CONTRADICTS))
+        relate(agent_id=agent.id, new=NewRelation(source=of, target=ends[2], relation=Relation.SUPPORTS))
+        drop_aspect(aspect_id=dropped.id, actor=ACTOR)
+        rings = resonance_of(agent_id=agent.id, memory_id=memory.id)
+        other = resonance_of(agent_id=agent.id, memory_id=MemoryFactory(agent=agent).id)
+    assert rings.score == pytest.approx(0.8 * 0.5 - 0.5)
+    assert [aspect.content for aspect in rings.aspects] == ["I am steady.", "I am kind."]
+    assert [aspect.share for aspect in rings.aspects] == pytest.approx([-0.5, 0.4])
+    assert (other.score, other.aspects) == (0.0, ())

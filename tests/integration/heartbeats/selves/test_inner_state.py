@@ -6,15 +6,20 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from apps.agents.models import Agent
+from apps.agents.models import Agent, PerceptKind, Trigger
+from apps.agents.services.percepts import perceive
+from apps.fleet.contact import message_agent
+from apps.goals.models import Goal, Intent
+from apps.heartbeats.models import HeartbeatStatus
 from apps.selves.models import (
     Experience,
     IdentityAspect,
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.drives import Drive, read_drives
-from tests.integration.heartbeats.beater import Beater, action_of, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.beater import Beater, Script, action_of, reply_of
+from tests.integration.heartbeats.conftest import REST, beats_of, last_of, make_due, schedule_of
+from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.selves.conftest import set_state, state_of, tell
 
 # --- Drives and mood ---------------------------------------------------------------------------------
@@ -98,3 +103,70 @@ def test_beats_without_anything_new_are_counted(beater: Beater, agent: Agent) ->
     tell(agent, "A ship has come in.")
     beater.beat(REST)
     assert state_of(agent).stale_beats == 0
+
+
+@pytest.fixture
+def content(agent: Agent, scripted: Script, fleet: Fleet) -> Agent:
+    """Return an agent that wants nothing, and that has just reflected."""
+    scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        Intent.objects.filter(agent_id=agent.id).delete()
+        Goal.objects.filter(agent_id=agent.id).delete()
+    beat(fleet, agent)
+    return agent
+
+
+def beat(fleet: Fleet, agent: Agent) -> str:
+    """Run one beat that is due; return its status."""
+    make_due(agent)
+    fleet.dispatch()
+    fleet.run()
+    return str(beats_of(agent)[-1].status)
+
+
+def miss_company(agent: Agent, *, level: float) -> None:
+    """Let the agent have been alone until two minutes ago, when it was looked at last."""
+    then = datetime.now(UTC) - timedelta(minutes=2)
+    lonely = {"level": level, "at": then.isoformat(), "building": True}
+    set_state(agent, drives={"states": {"connection": lonely}})
+
+
+def test_a_lonely_agent_stays_idle_after_recent_contact(fleet: Fleet, content: Agent) -> None:
+    miss_company(content, level=0.9)
+    set_state(content, last_user_contact_at=datetime.now(UTC) - timedelta(minutes=1))
+    assert beat(fleet, content) == HeartbeatStatus.SKIPPED
+    assert schedule_of(content).next_trigger == Trigger.TIMER
+
+    set_state(content, last_user_contact_at=None)
+    assert beat(fleet, content) == HeartbeatStatus.DONE
+
+
+def test_recent_contact_keeps_a_lonely_agent_from_an_early_heartbeat(fleet: Fleet, content: Agent) -> None:
+    # Just below urgent: half an hour more of silence, and the drive brings the beat forward.
+    miss_company(content, level=0.7975)
+    assert beat(fleet, content) == HeartbeatStatus.SKIPPED
+    assert schedule_of(content).next_trigger == Trigger.DRIVE
+
+    miss_company(content, level=0.7975)
+    set_state(content, last_user_contact_at=datetime.now(UTC) - timedelta(minutes=1))
+    assert beat(fleet, content) == HeartbeatStatus.SKIPPED
+    assert schedule_of(content).next_trigger == Trigger.TIMER
+
+
+def test_a_person_stirs_the_agent_whatever_else_has_reached_it_before(beater: Beater, agent: Agent) -> None:
+    def arousal_after(*kinds: str) -> float:
+        set_state(agent, mood={"valence": 0.0, "arousal": 0.6, "at": datetime.now(UTC).isoformat()})
+        with tenant_transaction(agent.tenant_id):
+            for kind in kinds:
+                if kind == PerceptKind.USER_MESSAGE:
+                    message_agent(agent_id=agent.id, text="Hello.", actor="test")
+                else:
+                    perceive(agent_id=agent.id, kind=kind, content="It snows.", actor="test")
+        beater.beat(REST)
+        return float(state_of(agent).mood["arousal"])
+
+    alone = arousal_after(PerceptKind.ENVIRONMENT)
+    spoken_to = arousal_after(PerceptKind.USER_MESSAGE)
+    both = arousal_after(PerceptKind.ENVIRONMENT, PerceptKind.USER_MESSAGE)
+    assert spoken_to > alone
+    assert both == pytest.approx(spoken_to, abs=0.005)
