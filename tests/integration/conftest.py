@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests that need one: thrown away afterwards, served under the application's own role."""
+"""A real, throw-away PostgreSQL, used under the application's own roles."""
 
 from __future__ import annotations
 

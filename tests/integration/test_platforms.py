@@ -1,4 +1,4 @@
-"""The locked packages can be had as wheels on every platform that the documentation names."""
+"""The locked packages have wheels for each platform that the documentation names."""
 
 from __future__ import annotations
 

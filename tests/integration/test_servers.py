@@ -1,4 +1,4 @@
-"""The embedded servers against real processes: passwords, ports, crashes, and nothing left behind."""
+"""The embedded servers as real processes: passwords, ports, crashes, and no remains."""
 
 from __future__ import annotations
 

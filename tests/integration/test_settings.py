@@ -1,4 +1,4 @@
-"""Settings that only show in rows: each is changed, and what the services do changes with it."""
+"""Settings that only show in rows: each one changed, with its effect on the services."""
 
 from __future__ import annotations
 

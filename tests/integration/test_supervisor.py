@@ -1,4 +1,4 @@
-"""The supervisor over real processes: order, restarts, crash loops, and an end that leaves nothing."""
+"""The supervisor over real processes: order, restarts, crash loops, and an end without remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent is made whole, or not at all."""
+"""The creation of agents: complete, or rolled back as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's life in a person's hands: legal transitions only, its schedule follows, each act on record."""
+"""The life cycle of agents: legal transitions, schedules, and an audit record of each."""
 
 from __future__ import annotations
 

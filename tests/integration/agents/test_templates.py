@@ -1,4 +1,4 @@
-"""Built-in templates follow the code; a tenant's own are its own."""
+"""Built-in templates follow the code; a tenant's own templates belong to it."""
 
 from __future__ import annotations
 

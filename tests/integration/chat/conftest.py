@@ -1,4 +1,4 @@
-"""People who talk to agents, and models that answer what the test wants."""
+"""Conversations with agents, and scripted models."""
 
 from __future__ import annotations
 

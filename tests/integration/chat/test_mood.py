@@ -1,4 +1,4 @@
-"""What a conversation does to how the agent feels, and what of its boundaries goes on record."""
+"""Effects of a conversation on mood and audit log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is in the prompt of a conversation's turn."""
+"""The prompt of a conversation's turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversations and the agent's timer: it rests while somebody talks, and what mattered brings a heartbeat about."""
+"""Conversations pause the agent's schedule; a significant one brings a heartbeat forward."""
 
 from __future__ import annotations
 

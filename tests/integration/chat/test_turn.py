@@ -1,4 +1,4 @@
-"""A turn of a conversation: what is in the prompt, what reaches which store, and what failure leaves."""
+"""Turns of a conversation: their calls, their rows, and their failures."""
 
 from __future__ import annotations
 

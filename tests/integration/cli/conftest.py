@@ -1,4 +1,4 @@
-"""The command line, called as the shell calls it."""
+"""The command line, called as a shell calls it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def two_tenants(arbor: Arbor, one_tenant: str) -> tuple[str, str]:
 
 
 @pytest.fixture
-def vega(arbor: Arbor, one_tenant: str, tmp_path: object) -> str:
+def vega(arbor: Arbor, one_tenant: str) -> str:
+    """Create the agent Vega; return its name."""
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     return "Vega"
 

@@ -1,4 +1,4 @@
-"""`arbor agent`: an agent's life from the command line."""
+"""`arbor agent`: the life cycle of an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands and the console tell the fleet through the broker of the settings, not through Celery's default one."""
+"""Commands and the console publish to the broker of the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`arbor chat`, `mind`, `thoughts`, `code` and `preference`, as the shell calls them, without a running fleet."""
+"""`arbor chat` and the commands about minds, thoughts, code and preferences, without a running fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `arbor doctor` says of embedders, to somebody who changed the settings or whose embedder is away."""
+"""Checks of `arbor doctor`: embedders and the web."""
 
 from __future__ import annotations
 

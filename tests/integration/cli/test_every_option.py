@@ -1,4 +1,4 @@
-"""Options that no other test gives: each reaches its command."""
+"""Options that no other test uses: each reaches its command."""
 
 from __future__ import annotations
 

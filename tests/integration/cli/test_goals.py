@@ -1,4 +1,4 @@
-"""`arbor goal`: an agent's backlog from the command line."""
+"""`arbor goal`: the backlog of an agent."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from apps.audit.models import AuditEvent
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from tests.integration.cli.conftest import Arbor
-
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
-    return "Vega"
 
 
 def titles(arbor: Arbor, *arguments: str) -> dict[str, str]:

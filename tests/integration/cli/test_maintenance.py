@@ -1,4 +1,4 @@
-"""`arbor status` and `arbor doctor` report late jobs of maintenance, each with a remedy."""
+"""`arbor status`, `arbor doctor` and `arbor ops calls`: late jobs and failed maintenance calls, each with a remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`arbor memory ingest`, `arbor remember` and `arbor recall`: an agent's memory from the command line."""
+"""`arbor memory ingest`, `arbor remember` and `arbor recall`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,6 @@ from config.cli.memory import recall as memory_views
 from tests.integration.cli.conftest import Arbor
 
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nnobody\nNora: Yes, in a boot.\n"
-
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
-    return "Vega"
 
 
 @pytest.fixture

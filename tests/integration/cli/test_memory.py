@@ -1,4 +1,4 @@
-"""`arbor memory`: an agent's memory, looked at and kept, from the command line."""
+"""`arbor memory`: list, show, add and count single memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`arbor memory`: episodes, themes, concepts and the graph, from the command line."""
+"""`arbor memory`: episodes, clusters, concepts and the graph."""
 
 from __future__ import annotations
 

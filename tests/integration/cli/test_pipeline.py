@@ -1,4 +1,4 @@
-"""`arbor ops pipeline`: checking, rehearsing and drawing a graph."""
+"""`arbor ops pipeline`: validate, run dry and draw a graph."""
 
 from __future__ import annotations
 

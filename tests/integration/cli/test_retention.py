@@ -1,4 +1,4 @@
-"""`arbor memory`: what is archived, forgotten or only held, and how maintenance is doing, from the command line."""
+"""`arbor memory`: archive, forgetting, the buffer, and health."""
 
 from __future__ import annotations
 

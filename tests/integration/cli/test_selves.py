@@ -1,4 +1,4 @@
-"""`arbor self belief` and `arbor self identity`: who an agent is and what it believes, from the command line."""
+"""`arbor self`: beliefs, identity, boundaries, proposals, drives, experiences and peers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,6 @@ from config.cli.output import short
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.selves import ExperienceFactory, PeerModelFactory
 from tests.integration.cli.conftest import Arbor
-
-
-@pytest.fixture
-def vega(arbor: Arbor, one_tenant: str) -> str:
-    assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
-    return "Vega"
 
 
 def test_a_new_agent_believes_what_its_template_values(arbor: Arbor, vega: str) -> None:

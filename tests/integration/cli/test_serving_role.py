@@ -1,4 +1,4 @@
-"""A process that would serve as a role which row-level security does not bind ends at once, and says why."""
+"""Processes refuse to serve as a role that row-level security does not bind."""
 
 from __future__ import annotations
 

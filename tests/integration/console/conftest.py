@@ -1,4 +1,4 @@
-"""A tenant with one row of everything, and people who are signed in."""
+"""A tenant with one row of each model, and clients of its members."""
 
 from __future__ import annotations
 

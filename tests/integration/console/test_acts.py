@@ -1,4 +1,4 @@
-"""What an operator does to an agent from the console: by post, by role, through the services, on record."""
+"""Actions of an operator on an agent, from the console: by role, through the services, audited."""
 
 from __future__ import annotations
 

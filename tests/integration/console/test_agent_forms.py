@@ -1,4 +1,4 @@
-"""Making an agent in the console, and ending one for good."""
+"""Forms of the console that create and destroy agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How agents live, on the console's pages and in `/metrics`: notices, budgets, policies."""
+"""Pages of an agent, its schedule, its policy and its self, and its notices in `/metrics`."""
 
 from __future__ import annotations
 

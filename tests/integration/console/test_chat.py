@@ -1,4 +1,4 @@
-"""The page on which people talk to an agent: who may, what it shows, and that no request waits for a model."""
+"""The console's page of conversations with an agent: roles, contents, and no request that waits for a model."""
 
 from __future__ import annotations
 

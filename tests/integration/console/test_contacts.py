@@ -1,4 +1,4 @@
-"""The inbox, the outbox and channels in the console: who sees them, and who acts."""
+"""The inbox, the outbox and channels in the console, by role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goals, plans and what belongs to them on the operator's pages."""
+"""Goals, plans and their parts on the console's pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of one heartbeat: what it says of why the agent did that, how it felt, and what brought the beat about."""
+"""Pages of a heartbeat and of a percept."""
 
 from __future__ import annotations
 

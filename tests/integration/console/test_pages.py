@@ -1,4 +1,4 @@
-"""Every page: it opens, it shows, it escapes, it asks little, and it changes nothing."""
+"""Each page opens, escapes texts, runs few queries and changes no row."""
 
 from __future__ import annotations
 

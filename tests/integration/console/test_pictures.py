@@ -1,4 +1,4 @@
-"""A walk through a pipeline, drawn."""
+"""Drawings of pipelines and neighborhoods."""
 
 from __future__ import annotations
 

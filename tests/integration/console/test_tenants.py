@@ -1,4 +1,4 @@
-"""One console, many tenants: each person sees their own, chooses among them, and finds nothing of the others."""
+"""Sign-in and choice of a tenant in the console; each person sees the rows of their own tenants only."""
 
 from __future__ import annotations
 

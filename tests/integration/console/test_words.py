@@ -1,4 +1,4 @@
-"""Words on the console's pages: one for each thing, and words where ids and raw values could stand."""
+"""Words on the console's pages: one for each thing, instead of ids and raw values."""
 
 from __future__ import annotations
 

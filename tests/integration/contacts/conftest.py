@@ -1,4 +1,4 @@
-"""An agent with something to say, the ways it has, and workers in the test's hands."""
+"""An agent with channels, and workers that the test runs."""
 
 from __future__ import annotations
 

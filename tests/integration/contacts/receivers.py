@@ -1,4 +1,4 @@
-"""Receivers on this machine: a web server and a mail server that keep what comes, and answer as they are told."""
+"""Receivers on this machine: a web server and a mail server that record requests and answer as configured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By webhook and by mail: what the receiver gets, and what its answer means."""
+"""Delivery by webhook and by mail: requests, and the meaning of the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the outbox on its way: through failures, killed workers and doubled hints."""
+"""Delivery from the outbox, with failures, killed workers and doubled messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where what an agent says goes: to its own channels, its tenant's, the inbox, and whom it names."""
+"""Routes of messages: the agent's channels, its tenant's, the inbox, and agents named in public."""
 
 from __future__ import annotations
 

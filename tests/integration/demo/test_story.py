@@ -1,4 +1,4 @@
-"""`arbor demo`: an agent's first hour, from a database that is ready or says what it lacks."""
+"""`arbor demo`: its output, its JSON, and its errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's backlog in the database: what it promises holds also when two change it at once."""
+"""The backlog of an agent as rows, with concurrent changes."""
 
 from __future__ import annotations
 

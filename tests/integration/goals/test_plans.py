@@ -1,4 +1,4 @@
-"""Plans, parents, blockers and signals of an agent's backlog, as rows."""
+"""Plans, parents, blockers and satisfactions of an agent's backlog, as rows."""
 
 from __future__ import annotations
 

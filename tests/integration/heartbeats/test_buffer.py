@@ -1,4 +1,4 @@
-"""Buffer items: kept for a day, shown where they fit, and promoted if they mattered."""
+"""Buffer items of heartbeats: kept for a day, shown where they fit, and promoted if they mattered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls of one message: leased by one statement, asked at once, stored together, and each on its own when it fails."""
+"""Calls of one message: leased by one statement, executed together, stored together; failures are separate."""
 
 from __future__ import annotations
 

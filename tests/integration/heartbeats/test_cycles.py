@@ -1,4 +1,4 @@
-"""Cycles of seed 003: beats one after the other, under a budget of ticks, with or without a fleet beside them."""
+"""Cycles: heartbeats under a budget of ticks, with or without a fleet beside them."""
 
 from __future__ import annotations
 

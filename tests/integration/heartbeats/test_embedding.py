@@ -1,4 +1,4 @@
-"""A heartbeat's vectors: by its agent's own model; a remote embedder is asked about what is searched for, never waited for."""
+"""Vectors of a heartbeat: the agent's own model, and no transaction that waits for a remote embedder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Situations and requests as compressed bytes, also migrated from jsonb."""
+"""Situations, traces and requests as packed JSON, also migrated from jsonb."""
 
 from __future__ import annotations
 

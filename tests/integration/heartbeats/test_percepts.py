@@ -1,4 +1,4 @@
-"""Each percept is taken in by the one heartbeat whose prompt shows it."""
+"""Percepts and messages: their order in the prompt, and the one heartbeat that consumes each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents with a graph of their own: any order of steps ends in rows that refer to each other."""
+"""Agents with a pipeline of their own: any order of steps ends in consistent rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Different operations on one agent at the same moment: its heartbeat happens once, whichever is first."""
+"""Concurrent operations on one agent: its heartbeat happens once, in either order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recent activity of an agent, read from recorded heartbeats."""
+"""Recent activity of an agent, read from recorded heartbeats, and its notices."""
 
 from __future__ import annotations
 

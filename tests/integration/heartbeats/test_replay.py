@@ -1,4 +1,4 @@
-"""A recorded beat decided again: the same, or what differs; nothing is written."""
+"""A replay decides a recorded heartbeat again, lists the differences, and writes no row."""
 
 from __future__ import annotations
 

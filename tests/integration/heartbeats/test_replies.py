@@ -1,4 +1,4 @@
-"""Built means wired: each key of a reply reaches its store, each store reaches the next prompt."""
+"""Each key of a reply reaches its rows, and each row the next prompt."""
 
 from __future__ import annotations
 

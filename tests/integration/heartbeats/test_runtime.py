@@ -1,4 +1,4 @@
-"""The runtime of seed 003, section 4, as a program that embeds Arbor uses it."""
+"""The runtime, as a program that embeds Arbor uses it."""
 
 from __future__ import annotations
 

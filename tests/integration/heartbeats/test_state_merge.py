@@ -1,6 +1,6 @@
 """Changes by others during a heartbeat: none is lost, none counts twice (`arbor.heartbeat.state_merge`).
 
-When an earlier beat is asked for, or the agent may no longer beat: `test_schedule` and `test_exactly_once`.
+`test_schedule` and `test_exactly_once` have the changes of schedules and statuses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Several agents of a tenant that beat together, and what is to be compared of their rows."""
+"""Batches of one tenant's agents, and their rows for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Set-up for tests of maintenance calls: stored talk, time that passes, and the state of the calls."""
+"""Set-up for tests of maintenance calls: stored talk, elapsed time, and the state of the calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents with empty minds, and embedders that a test can watch, slow down and break."""
+"""Agents with empty minds, and embedders that a test can watch, delay and break."""
 
 from __future__ import annotations
 

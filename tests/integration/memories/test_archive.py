@@ -1,4 +1,4 @@
-"""Archiving removes from recall and can be undone; purging needs a person and an audit record."""
+"""The archive removes memories from recall and can be undone; a purge needs a person and an audit record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters as rows: formed, carried on, reclustered by the first worker, and left by archived memories."""
+"""Clusters as rows: formed, recomputed by the first worker, and without archived memories."""
 
 from __future__ import annotations
 

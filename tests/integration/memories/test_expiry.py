@@ -1,4 +1,4 @@
-"""Upkeep: embed the backlog, archive expired memories, and decide nothing."""
+"""Expired memories: archived, audited and counted out once."""
 
 from __future__ import annotations
 

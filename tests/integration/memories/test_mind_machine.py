@@ -1,4 +1,4 @@
-"""Any order of acts on a mind leaves it sound, and what was purged is nowhere."""
+"""Any order of service calls leaves a mind consistent, without traces of purged memories."""
 
 from __future__ import annotations
 

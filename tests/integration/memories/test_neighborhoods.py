@@ -1,4 +1,4 @@
-"""Neighborhoods: as the seed defines them, marked stale by changes, refreshed without blocking anybody."""
+"""Neighborhoods: equal to their definition, marked stale by changes, refreshed without blocking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Different operations on one mind at the same moment: whichever is first, the mind is sound afterwards."""
+"""Concurrent operations on one mind, in either order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A move to another embedding model that is interrupted, doubled, or asks a failing embedder."""
+"""Moves to another embedding model that are interrupted, doubled, or meet a failing embedder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue of proposals: what fits in, what is decided, within which limits, and what a person may do."""
+"""The queue of proposals: its limits, its order, and decisions by agents and persons."""
 
 from __future__ import annotations
 

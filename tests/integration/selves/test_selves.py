@@ -1,4 +1,4 @@
-"""The self: from birth or by a person's hand, on record, and read by what colours memories."""
+"""Beliefs and aspects by creation or by a person, audited, and their effect on memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two tenants with one agent, memory and goal each: what the attacks are after."""
+"""Two tenants with one agent, memory and goal each."""
 
 from __future__ import annotations
 

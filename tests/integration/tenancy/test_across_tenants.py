@@ -1,4 +1,4 @@
-"""Views of all tenants: a role of their own that reads but hardly writes, and a record of every one of them."""
+"""Views of all tenants: a role that hardly writes, and an audit record of each view."""
 
 from __future__ import annotations
 

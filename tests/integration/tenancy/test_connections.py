@@ -1,4 +1,4 @@
-"""Connections are reused, tenants are not: whatever a transaction was for, the next one starts with nothing."""
+"""Connections are reused; the tenant of a transaction ends with it."""
 
 from __future__ import annotations
 

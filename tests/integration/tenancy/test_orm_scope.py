@@ -1,4 +1,4 @@
-"""The first lock: without a tenant the ORM refuses to ask at all; with one, it asks only about that one."""
+"""The ORM refuses queries without a tenant, and limits queries to the tenant of the scope."""
 
 from __future__ import annotations
 

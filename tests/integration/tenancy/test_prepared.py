@@ -1,4 +1,4 @@
-"""Fixed statements run past the driver's cursors, and behave as by them."""
+"""Prepared statements return the rows, counts and errors that the driver's cursors return."""
 
 from __future__ import annotations
 

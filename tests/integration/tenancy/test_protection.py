@@ -1,4 +1,4 @@
-"""Every table of a tenant is protected: those that models know, those that none knows, and those that come tomorrow."""
+"""Protection of each table with a tenant: tables of models, of no model, and of future models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second lock: what PostgreSQL gives to the application's role, whatever SQL it sends."""
+"""Row-level security limits the application's role, whatever SQL it sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database of before the migrations were squashed comes up; one that had only a part of them is refused."""
+"""A database with all replaced migrations needs none; one with a part of them is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Database connections: one that lasts in a child process, few for many waiting threads, none held by a model call."""
+"""Database connections: persistent in a child process, few for many waiting threads, none during a model call."""
 
 from __future__ import annotations
 

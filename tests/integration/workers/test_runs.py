@@ -1,4 +1,4 @@
-"""Runs of jobs are recorded."""
+"""Records of job runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent that may do everything, and beats of one action."""
+"""An agent with all actions allowed, and heartbeats of one action."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every action, through a real beat: offered, priced, permitted, refused when it is wrong, and with its effect."""
+"""Each action through a real heartbeat: offered, priced, permitted, refused when invalid, and its effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reviews of memories, beliefs and clusters at a real beat."""
+"""Reviews of memories, beliefs and clusters by a real heartbeat."""
 
 from __future__ import annotations
 

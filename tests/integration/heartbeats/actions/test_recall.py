@@ -1,4 +1,4 @@
-"""Recalling only some of what is remembered, at a real beat."""
+"""Recalls with filters by a real heartbeat."""
 
 from __future__ import annotations
 

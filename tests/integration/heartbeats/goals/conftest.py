@@ -1,4 +1,4 @@
-"""An agent with goals, and beats that say what becomes of them."""
+"""An agent with goals, and heartbeats whose replies change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goals at work: planned, pursued and reached over several beats, and what each beat left for the next."""
+"""Goals planned, pursued and completed over several heartbeats."""
 
 from __future__ import annotations
 

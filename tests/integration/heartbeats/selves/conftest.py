@@ -1,4 +1,4 @@
-"""An agent that may act upon itself, and its self as rows."""
+"""An agent that may change itself, and its self as rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent's boundaries at a beat: what arrives, what it is about to do, and what goes out."""
+"""Boundaries of an agent: checked for incoming texts, for actions and for outgoing texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives, mood and experiences: changes by a heartbeat, and their place in the next situation."""
+"""Drives, mood, contact and experiences: changed by a heartbeat, and shown in the next prompt."""
 
 from __future__ import annotations
 

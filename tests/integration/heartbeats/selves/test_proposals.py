@@ -1,4 +1,4 @@
-"""Proposals at a beat: shown, decided, and only then a part of the agent."""
+"""Proposals decided by a heartbeat, and their effects on the self."""
 
 from __future__ import annotations
 
