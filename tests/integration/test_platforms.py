@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-#: As uv reports that no registry answers.
+#: The message of uv when no registry answers.
 NO_NETWORK = ("Failed to fetch", "error sending request", "Network connectivity is disabled")
 
 

@@ -32,7 +32,7 @@ def wait_until(condition: Callable[[], bool], *, within_s: float = 10.0) -> None
 
 @pytest.fixture
 def tmp_folder() -> Iterator[Path]:
-    # Not pytest's: its folders are closed to the user that PostgreSQL runs as when we are root.
+    # Not pytest's folder: it is closed to the user that PostgreSQL runs as when the tests run as root.
     with tempfile.TemporaryDirectory(prefix="arbor-test-") as name:
         yield Path(name)
 

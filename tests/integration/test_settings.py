@@ -138,7 +138,7 @@ def test_neighbors_are_as_similar_as_is_set(
 
 
 class _Search:
-    """A web search that notes how long it may take."""
+    """A web search that records its time limit."""
 
     deadline_s = 0.0
 

@@ -38,7 +38,7 @@ def waiting(name: str, *, script: str = "sleep 60", **wishes: Any) -> ManagedPro
 
 
 class Run:
-    """A supervisor whose story is followed change by change, until `until` says it is over."""
+    """A supervisor whose changes are recorded one by one, until `until` returns true."""
 
     def __init__(self, *parts: ManagedProcess, until: Callable[[dict[str, dict[str, Any]]], bool]) -> None:
         self.output = io.StringIO()
@@ -165,7 +165,7 @@ def test_the_end_goes_from_the_last_to_the_first(tmp_path: Path) -> None:
     web = ManagedProcess(name="web", launch=shell(note.format("web", order)), needs=("prepare",))
 
     def both_listen(parts: dict[str, dict[str, Any]]) -> bool:
-        time.sleep(0.3)  # a shell sets its trap in its own time; the statuses cannot tell
+        time.sleep(0.3)  # a shell sets its trap late; the statuses do not show when
         return ready("server", "web")(parts)
 
     Run(server, step, web, until=both_listen)
@@ -206,7 +206,7 @@ def test_the_log_hides_secrets_and_noise_and_control_codes() -> None:
     part = ManagedProcess(name="web", launch=shell(script), noise=re.compile("^dull"), stop_within_s=1)
 
     def has_spoken(_parts: dict[str, dict[str, Any]]) -> bool:
-        time.sleep(0.3)  # its words come in its own time
+        time.sleep(0.3)  # its output arrives late
         return ready("web")(_parts)
 
     log = Run(part, until=has_spoken).log
@@ -263,7 +263,7 @@ def test_a_killed_supervisor_leaves_no_part(tmp_path: Path) -> None:
 
 
 def test_orphans_of_a_killed_supervisor_are_found_and_ended(tmp_path: Path) -> None:
-    # The shell ends with its parent; what it started in a session of its own does not.
+    # The shell ends with its parent; a child in a session of its own does not.
     with start_supervisor(tmp_path, "setsid sleep 60 & wait") as supervisor:
         supervisor.kill()
     orphans = find_orphans(tmp_path)

@@ -42,7 +42,7 @@ actions: [rest]
 
 
 def rows_of_tenants() -> dict[str, int]:
-    """Count all rows of all tenants, as the owner of the tables would."""
+    """Count all rows of all tenants, as the owner of the tables sees them."""
     counts = {}
     with connections["owner"].cursor() as cursor:
         for model in tenant_models():
@@ -199,7 +199,7 @@ def test_without_a_master_key_nothing_is_made(make: Make, settings: Any) -> None
 
 
 class InjectedError(Exception):
-    """A fault put there by the test."""
+    """A fault that the test injects."""
 
 
 STEPS = [
@@ -219,7 +219,7 @@ STEPS = [
 
 
 def break_after(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> None:
-    """Let the step do its work and then fail."""
+    """Let the step complete and then raise."""
     step: Callable[..., object] = getattr(owner, name)
 
     def broken(*args: object, **kwargs: object) -> None:

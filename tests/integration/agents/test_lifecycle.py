@@ -73,7 +73,7 @@ def test_in_a_suspended_tenant_nobody_is_started(
 
 
 def stand(agent: Agent) -> tuple[str, str]:
-    """Return the status and the state of the schedule."""
+    """Return the status of the agent and the state of its schedule."""
     with tenant_transaction(agent.tenant_id):
         row = Agent.objects.select_related("schedule").get(id=agent.id)
         return row.status, row.schedule.state
@@ -221,7 +221,7 @@ def test_a_pause_waits_for_an_ending_heartbeat_and_prevails(agent: Agent) -> Non
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.update(state=ScheduleState.RUNNING)
     with tenant_transaction(agent.tenant_id):
-        # As the end of a heartbeat does: it has the schedule, and still sees an active agent.
+        # As the end of a heartbeat does: it has locked the schedule, and still sees an active agent.
         HeartbeatSchedule.objects.select_for_update().get(agent=agent)
         pausing = in_own_connection(lambda: do(agent, pause_agent))
         await_blocked_session()

@@ -31,7 +31,7 @@ REPLY = json.dumps(
     }
 )
 LAST = "(SELECT id FROM heartbeats_heartbeat ORDER BY number DESC LIMIT 1)"
-#: What is done to the rows of each check so that it finds a fault.
+#: For each check, the statement that causes its fault.
 FAULTS = {
     "agents not idle": "UPDATE heartbeats_heartbeatschedule SET state = 'running'",
     "heartbeats still open": f"UPDATE heartbeats_heartbeat SET status = 'waiting' WHERE id = {LAST}",
@@ -74,7 +74,7 @@ def due(
     settings: Any,
     cleaner: psycopg.Connection[Any],
 ) -> list[Slot]:
-    """Have an agent that has beaten and written twice; return the slots at which it was due."""
+    """Return the due times of an agent that has completed heartbeats and sent a message."""
     settings.ARBOR_CONTACT_LIMITS = ContactLimits(cooldown=ContactLimits().cooldown * 0)
     scripted(REPLY, repeat=True)
     for _ in range(2):
@@ -111,7 +111,7 @@ def test_a_slot_without_a_heartbeat_is_lost(cleaner: psycopg.Connection[Any], du
 
 
 def test_a_slot_with_two_heartbeats_is_doubled(cleaner: psycopg.Connection[Any], due: list[Slot]) -> None:
-    # The database refuses such a row: here its rule is away.
+    # The database refuses such a row, so the constraint is dropped here.
     cleaner.execute("ALTER TABLE heartbeats_heartbeat DROP CONSTRAINT heartbeats_heartbeat_slot")
     try:
         cleaner.execute(

@@ -34,7 +34,7 @@ type Talk = Callable[..., ChatMessage]
 
 
 def answering(reply: str, thinking: str = "") -> str:
-    """Return what a model says in a conversation."""
+    """Return a model's answer in a conversation."""
     return json.dumps({"thinking": thinking, "reply": reply})
 
 
@@ -46,7 +46,7 @@ def begin(agent: Agent, person: str = PERSON) -> ChatSession:
 
 @pytest.fixture
 def talk(agent: Agent) -> Talk:
-    """Return a way to say something to the agent and have it answered in this process."""
+    """Return a function that sends a message to the agent and returns its answer, made in this process."""
 
     def speak(text: str, *, person: str = PERSON) -> ChatMessage:
         return say(
@@ -75,7 +75,7 @@ CODE = "Tide in metres:\n\n```python\ndef tide(hour):\n    return 3.2\n```"
 
 @pytest.fixture
 def known(agent: Agent) -> Agent:
-    """Return an agent with something in every store that a turn looks into."""
+    """Return an agent with a row in each table that a turn reads."""
     remember(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,

@@ -79,7 +79,7 @@ def test_a_turn_during_a_heartbeat_moves_the_mood_as_well(
     before = mood_now(agent)
     make_due(agent)
     fleet.dispatch()
-    fleet.step()  # it waits for its model now
+    fleet.step()  # the heartbeat waits for its model now
     talk(BOMB)
     fleet.run()
     happened = [DELTAS[event] for event in (Event.CONTACT, Event.BOUNDARY, Event.REST)]
@@ -134,7 +134,7 @@ def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
         AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
     make_due(agent)
     fleet.dispatch()
-    fleet.step()  # it waits for its model now
+    fleet.step()  # the heartbeat waits for its model now
     talk("The harbour has a new crane.")
     fleet.run()
     assert beats_of(agent)[-1].status == HeartbeatStatus.DONE

@@ -40,7 +40,7 @@ type Script = Callable[..., ScriptedModel]
 
 
 def let_pass(agent: Agent, time: timedelta) -> None:
-    """Let the agent's conversations and its timer's rest be so much older."""
+    """Move the agent's conversations and the end of its pause into the past."""
     with tenant_transaction(agent.tenant_id):
         ChatSession.objects.filter(agent_id=agent.id).update(last_at=F("last_at") - time)
         type(agent.schedule).objects.filter(agent_id=agent.id).update(paused_until=F("paused_until") - time)
@@ -121,7 +121,7 @@ def test_a_conversation_that_mattered_brings_a_beat_about_at_once(
     (beat,) = beats_of(agent)
     assert (beat.trigger, beat.status) == ("chat", HeartbeatStatus.DONE)
     assert "the gate code is 4711" in model.requests[-1].messages[0].content
-    # Nobody talks to it any more.
+    # No conversation is open any more.
     assert not Situation.model_validate(beat.situation).environment.user_waiting
 
 

@@ -9,7 +9,7 @@ from tests.integration.cli.conftest import Arbor
 
 @pytest.fixture
 def vega(arbor: Arbor, one_tenant: str) -> str:
-    """Have an agent; return its name."""
+    """Create an active agent; return its name."""
     assert arbor("agent", "create", "Vega", "--template", "Scout", "--start").code == 0
     return "Vega"
 

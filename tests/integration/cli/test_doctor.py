@@ -21,7 +21,7 @@ from tests.integration.cli.conftest import Arbor
 
 @pytest.fixture
 def remembering(arbor: Arbor, one_tenant: str) -> Arbor:
-    """Have an agent that remembers something."""
+    """Return the command line of an installation whose agent has a memory."""
     assert arbor("agent", "create", "Vega", "--template", "Scout").code == 0
     assert arbor("remember", "Vega", "The harbour is full.").code == 0
     return arbor

@@ -59,7 +59,7 @@ def test_doctor_fails_for_a_late_job(arbor: Arbor) -> None:
 
 @pytest.fixture
 def agents(tenant: Tenant) -> list[Agent]:
-    """Return two agents; of each, a call of maintenance has failed."""
+    """Return two agents with a failed maintenance call each."""
     with tenant_transaction(tenant.id):
         created = [AgentFactory.create(name=name) for name in ("Vega", "Altair")]
         for agent in created:

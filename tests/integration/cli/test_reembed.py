@@ -10,7 +10,7 @@ from tests.integration.cli.conftest import Arbor
 
 @pytest.fixture
 def remembering(arbor: Arbor, two_tenants: tuple[str, str]) -> Arbor:
-    """Have three agents in two tenants that remember something."""
+    """Return the command line of an installation with three agents in two tenants that have memories."""
     for name, tenant in (("Vega", "acme"), ("Deneb", "acme"), ("Altair", "globex")):
         assert arbor("agent", "create", name, "--template", "Scout", "--tenant", tenant).code == 0
         for text in ("The harbour is full.", "The cook sleeps."):
@@ -22,7 +22,7 @@ def test_one_agent_a_tenants_and_all_are_moved(remembering: Arbor) -> None:
     to = ("--to", "wordllama", "--dimension", "64", "--json")
     (vega,) = remembering("memory", "reembed", *to, "--agent", "Vega", "--tenant", "acme").json["agents"]
     assert (vega["agent"], vega["from"]) == ("Vega", {"model": "wordllama", "dimension": 256})
-    # What it was told, and what it was born with.
+    # The memories that the test stored, and those of the template.
     assert vega["memories"] > 2
     assert {
         agent["agent"] for agent in remembering("memory", "reembed", *to, "--tenant", "acme").json["agents"]

@@ -60,7 +60,7 @@ def test_a_console_whose_database_is_away_starts_and_waits() -> None:
     ) as web:
         assert web.stderr is not None
         output = ""
-        # What it says before it waits; one that ends instead ends its output too.
+        # Its output before it waits; a process that ends instead closes its output too.
         while "the database does not answer" not in output and (line := web.stderr.readline()):
             output += line
         with pytest.raises(subprocess.TimeoutExpired):

@@ -21,7 +21,7 @@ from tests.support.console import World
 
 @pytest.fixture(autouse=True)
 def published() -> Iterator[list[TaskMessage]]:
-    """Collect what the fleet would be told."""
+    """Capture the messages to the fleet."""
     with captured() as messages:
         yield messages
 

@@ -20,7 +20,7 @@ from tests.support.console_crawls import ViewerCrawl
 
 
 def lives_badly(world: World) -> Agent:
-    """Let the world's first agent be in a loop, and short of money."""
+    """Give the world's first agent a notice of a loop and a used-up budget."""
     with tenant_transaction(world.tenant.id):
         usage = DailyUsage.objects.first()
         assert usage is not None

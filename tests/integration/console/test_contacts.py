@@ -54,7 +54,7 @@ def test_the_inbox_escapes_messages_and_counts_unread_ones(viewer: Client, messa
     text = text_of(viewer, reverse("admin:inbox"))
     assert "&lt;script&gt;alert(1)" in text
     assert HOSTILE not in text
-    # The world has one of its own.
+    # The world has another one.
     assert "2 unread" in text
     assert str(message.id) in text
     assert now(message).read_at is None

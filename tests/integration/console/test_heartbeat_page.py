@@ -40,7 +40,7 @@ def test_a_heartbeat_page_shows_its_feeling_and_its_trigger(
 
 
 def situation_with(**changes: Any) -> dict[str, Any]:
-    """Return what a heartbeat saw, as its row keeps it."""
+    """Return the situation of a heartbeat, as its row stores it."""
     return situation(goals=[goal()], intents=[intent()], **changes).model_dump(mode="json")
 
 

@@ -28,13 +28,13 @@ from tests.factories.users import UserFactory
 from tests.support.console import World, page_of, sign_in
 from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, snapshot
 
-#: A test that opens every page takes its time on a busy machine.
+#: A test that opens each page needs more time on a busy machine.
 pytestmark = pytest.mark.timeout(300)
 
-#: More than these for one page, the session and its user included, is a fault.
+#: The most queries of a page, those of the session and the user included.
 QUERIES_AT_MOST = 24
 LIST_QUERIES_AT_MOST = 9
-#: What relations tie together stands in five tables: one query more reads it, for all rows of the page.
+#: Five tables have the ends of relations: one more query reads them, for all rows of the page.
 READ_ONCE_MORE = "/admin/memories/edge/"
 
 
@@ -63,7 +63,7 @@ def test_an_empty_list_is_told_from_a_search_that_finds_nothing(owner: Client) -
 
 def test_every_model_is_shown() -> None:
     reverse("admin:index")  # the pages are found with the addresses
-    # A composite key has no address in Django's admin; what it counts is shown elsewhere.
+    # A composite key has no address in Django's admin; other pages show its figures.
     unshown = {
         "memories.Term",
         "memories.EmbeddingCacheEntry",
@@ -79,7 +79,7 @@ def test_every_model_is_shown() -> None:
 
 
 class _Watch(HTMLParser):
-    """Collects what a browser would run."""
+    """Collects the parts of a page that a browser would run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ def test_a_memory_is_found_by_its_id(viewer: Client, world: World) -> None:
 
 @pytest.mark.parametrize("part", ["add/", "{}/delete/", "{}/history/"])
 def test_no_form_adds_deletes_or_keeps_a_history(owner: Client, world: World, part: str) -> None:
-    # Agents and channels have forms of their own, which ask their services.
+    # Agents and channels have forms of their own, which call their services.
     own = {"add/": (Agent, Channel), "{}/delete/": (Agent,)}.get(part, ())
     for row in world.rows:
         if isinstance(row, own):

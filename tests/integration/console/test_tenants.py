@@ -70,7 +70,7 @@ def test_another_tenants_pages_are_not_there(viewer: Client, world: World, other
     for row in other_world.rows:
         response = viewer.get(page_of(row))
         assert (response.status_code, response.headers["Location"]) == (302, INDEX), page_of(row)
-    # The next page shows what each of them had to say.
+    # The next page shows the messages of all of them.
     text = viewer.get(INDEX).content.decode()
     assert text.count("doesn’t exist") == len(other_world.rows)
     assert "globex" not in text.casefold()
@@ -179,7 +179,7 @@ def test_a_request_leaves_no_tenant_behind(viewer: Client, world: World) -> None
     assert current_scope() is None
 
 
-# --- Those who run the installation ------------------------------------------------------------------
+# --- Users who run the installation ------------------------------------------------------------------
 
 
 def visit(client: Client, tenant: Tenant, reason: str = "looking for a stuck agent") -> Any:

@@ -33,7 +33,7 @@ from tests.integration.contacts.receivers import (
 
 @pytest.fixture
 def messages(database: None) -> Iterator[list[TaskMessage]]:
-    """Return the broker: a list."""
+    """Return the list that captures published messages."""
     with captured() as published:
         yield published
 
@@ -45,7 +45,7 @@ def agent(tenant: Tenant, messages: list[TaskMessage]) -> Agent:
 
 
 def make_agent(tenant: Tenant, name: str = "Ada") -> Agent:
-    """Make an active agent with all that one has."""
+    """Create an active agent with its state and schedule."""
     with tenant_transaction(tenant.id):
         agent: Agent = AgentFactory.create(
             name=name, allowed_actions=["reach_out_user", "reach_out_public", "rest"]
@@ -57,7 +57,7 @@ def make_agent(tenant: Tenant, name: str = "Ada") -> Agent:
 
 @pytest.fixture
 def web(settings: Any) -> Iterator[WebReceiver]:
-    """Return a webhook's receiver on this machine, which the settings permit."""
+    """Return a receiver of webhooks on this machine, which the settings permit."""
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = settings.ARBOR_WEBHOOK_ALLOW_PRIVATE = True
     with a_web_receiver() as receiver:
         yield receiver
@@ -77,7 +77,7 @@ def mail(settings: Any) -> Iterator[MailReceiver]:
 def open_channel(
     agent: Agent, kind: ChannelKind, target: str, *, audience: Audience = Audience.USER, **options: Any
 ) -> tuple[Channel, str]:
-    """Make a channel of the agent's tenant; return it and its secret."""
+    """Create a channel of the agent's tenant; return it and its secret."""
     with tenant_transaction(agent.tenant_id):
         name = options.pop("name", f"{kind} {target}"[-60:])
         channel = add_channel(name=name, kind=kind, audience=audience, target=target, actor="test", **options)
@@ -85,7 +85,7 @@ def open_channel(
 
 
 def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
-    """Let the agent post a letter, as a beat does."""
+    """Post a letter of the agent, as a heartbeat does."""
     values: dict[str, Any] = {
         "agent_id": agent.id,
         "heartbeat_id": uuid7(),
@@ -100,7 +100,7 @@ def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> 
 
 
 def work(messages: list[TaskMessage]) -> list[bool]:
-    """Let workers take every hint there is."""
+    """Execute all published messages, as workers do."""
     results = []
     while messages:
         message = messages.pop(0)
@@ -110,13 +110,13 @@ def work(messages: list[TaskMessage]) -> list[bool]:
 
 
 def as_it_stands(message: OutboxMessage) -> OutboxMessage:
-    """Return the message as the database has it now."""
+    """Return the current row of the message."""
     with tenant_transaction(message.tenant_id):
         return OutboxMessage.objects.get(id=message.id)
 
 
 def let_time_pass(message: OutboxMessage) -> None:
-    """Let the next try be due, and every lease be over."""
+    """Make the next try due, and let each lease expire."""
     with connections["ops"].cursor() as cursor:
         cursor.execute(
             "UPDATE contacts_outboxmessage SET due_at = now() - interval '1 second',"
@@ -126,6 +126,6 @@ def let_time_pass(message: OutboxMessage) -> None:
 
 
 def waits_for(message: OutboxMessage) -> timedelta:
-    """Return in how long the next try is due."""
+    """Return the time until the next try is due."""
     wait: timedelta = as_it_stands(message).due_at - timezone.now()
     return wait

@@ -77,7 +77,7 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
     work(messages)
     assert as_it_stands(message).status == DeliveryStatus.SENT
     assert len({request.headers["Idempotency-Key"] for request in web.requests}) == 1
-    # A redirect is not followed: it would carry the message to whom nobody chose.
+    # A redirect is not followed: it would deliver the message to a receiver that nobody chose.
     assert {request.path for request in web.requests} == {"/"}
 
 

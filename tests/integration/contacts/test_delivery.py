@@ -38,7 +38,7 @@ from tests.integration.contacts.conftest import (
 
 @pytest.fixture
 def carrier(monkeypatch: pytest.MonkeyPatch) -> FakeCarrier:
-    """Put a carrier that keeps everything in the place of all."""
+    """Replace all carriers by one that records messages."""
     made = FakeCarrier(before=lambda _: None)
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: made)
     return made
@@ -218,7 +218,7 @@ def test_a_late_worker_does_not_end_the_try_of_another(
     assert stale is not None
 
     def while_the_second_sends(_: Outgoing) -> None:
-        # Now the first comes back, and says that it failed.
+        # Now the first worker returns, and reports its failure.
         assert not delivery._not_sent(stale, "the first worker's line is dead", final=True)
         stands = as_it_stands(message)
         seen.append((stands.status, stands.attempts, stands.last_error))

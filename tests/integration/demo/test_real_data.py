@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[3]
 DATA = Path(os.environ.get("ARBOR_LOCOMO_DATA") or ROOT.parent / "shared/data/locomo_dev.json")
 #: Questions whose evidence is in the dialog: multi-hop, temporal, open, single-hop.
 ANSWERABLE = {1, 2, 3, 4}
-#: The share of evidence among the first ten that is expected of the embedded embedder alone.
+#: The expected share of evidence among the first ten results, with the embedded embedder alone.
 EXPECTED = 0.70
 
 pytestmark = pytest.mark.skipif(
@@ -53,7 +53,7 @@ def reader(tenant: Tenant) -> Agent:
 
 
 def evidence_of(question: dict[str, Any]) -> set[str]:
-    """Return the names of the turns that answer a question; some stand several in one string."""
+    """Return the names of the turns that answer a question; some strings have several names."""
     return {name for names in question.get("evidence", []) for name in names.replace(";", " ").split()}
 
 

@@ -26,7 +26,7 @@ from tests.integration.heartbeats.conftest import REST
 
 @pytest.fixture
 def prepared(arbor: Arbor) -> Arbor:
-    """Return the command on a database that is ready."""
+    """Return the command line on a prepared database."""
     seed_builtin_templates()
     return arbor
 
@@ -37,7 +37,7 @@ def agents_left(slug: str = "demo") -> list[str]:
 
 
 def script(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:
-    """Put a language model in the place of every model."""
+    """Replace each model by a scripted language model."""
     model = ScriptedModel(*lines, repeat=True)
     monkeypatch.setattr(calls, "model_for", lambda _handle: model)
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", "openai/scripted")
@@ -139,7 +139,7 @@ def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
 
 @pytest.fixture
 def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[queues.TaskMessage]]:
-    """Let every message be handled at once by a worker in a thread of its own; return those it took."""
+    """Execute each message at once in a thread of its own; return the executed messages."""
     published: list[queues.TaskMessage] = []
     workers: list[threading.Thread] = []
 
@@ -166,6 +166,6 @@ def test_workers_that_run_carry_the_heartbeats(prepared: Arbor, fleet: list[queu
     ran = prepared("demo")
     assert ran.code == 0
     assert "by the workers that run" in ran.out
-    # To begin, to ask the model, and to go on with its answer.
+    # To start, to call the model, and to resume with its reply.
     assert len(fleet) == 9
     assert agents_left() == []

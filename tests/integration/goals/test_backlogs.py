@@ -77,7 +77,7 @@ def agents(in_tenant: UUID) -> list[UUID]:
 
 
 def assert_same(row: Any, stored: models.Model) -> None:
-    """Check that a row as a value is the row that the database has."""
+    """Check that a row as a value equals the row in the database."""
     for field in fields(row):
         assert getattr(row, field.name) == getattr(stored, field.name), field.name
 
@@ -372,7 +372,7 @@ def test_agents_are_locked_in_the_order_of_their_ids(tenant: Tenant) -> None:
         lock_backlog(low, now=NOW)
         thread = in_own_connection(load)
         await_blocked_session()
-        # The other waits for the first of its agents, and has not locked the second: that would be a deadlock to come.
+        # The other worker waits for its first agent, and has not locked its second: that could become a deadlock.
         assert Agent.objects.filter(id=high).select_for_update(nowait=True).exists()
     thread.join(20)
     assert not thread.is_alive()

@@ -36,13 +36,13 @@ def action_of(name: str, intent_id: str | None = None, **params: Any) -> dict[st
 
 
 class Beater:
-    """Lets one agent beat with the replies of a script, and shows what it was asked."""
+    """Runs heartbeats of one agent with scripted replies, and returns its prompts."""
 
     def __init__(self, fleet: Fleet, agent: Agent, scripted: Script) -> None:
         self._fleet, self._agent, self._scripted = fleet, agent, scripted
 
     def beat(self, *replies: str) -> str:
-        """Run one beat; return the prompt of its last question."""
+        """Run one heartbeat; return the prompt of its last question."""
         model = self._scripted(*replies)
         with tenant_transaction(self._agent.tenant_id):
             claim_now(agent_id=self._agent.id)

@@ -29,7 +29,7 @@ from config.runtime import open_runtime
 from tests.integration.heartbeats.beater import Beater, Script
 from tests.integration.heartbeats.fleet import Fleet, a_fleet
 
-#: A reply that decides nothing but to rest.
+#: A reply whose only action is to rest.
 REST = json.dumps(
     {
         "thinking": "All is well.",
@@ -49,7 +49,7 @@ def fleet(database: None) -> Iterator[Fleet]:
 
 @pytest.fixture
 def new_agent(database: None, fleet: Fleet) -> Callable[..., Agent]:
-    """Return a maker of active agents."""
+    """Return a function that creates active agents."""
     seed_builtin_templates()
 
     def make(tenant: Tenant, name: str = "Ada", template: str = "Researcher", **options: Any) -> Agent:
@@ -72,7 +72,7 @@ def agent(tenant: Tenant, new_agent: Callable[..., Agent]) -> Agent:
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
-    """Return a way to put a script in the place of every model."""
+    """Return a function that replaces each model by a script."""
 
     def script(*lines: ScriptLine, repeat: bool = False) -> ScriptedModel:
         model = ScriptedModel(*lines, repeat=repeat)
@@ -85,7 +85,7 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
 
 @pytest.fixture
 def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
-    """Return the agent's beater."""
+    """Return the runner of the agent's heartbeats."""
     return Beater(fleet, agent, scripted)
 
 
@@ -105,7 +105,7 @@ def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
 
 @pytest.fixture
 def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Walk as many heartbeats together as there are, however slow this machine is just now."""
+    """Remove the time limit of a leg, so that a batch is never cut on a slow machine."""
     monkeypatch.setattr(runner, "LEG_MS", 1e9)
 
 
@@ -115,7 +115,7 @@ def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:
 
 
 def lose_lease(agent: Agent) -> None:
-    """Let the lease on the agent's heartbeat run out, as when its worker is gone."""
+    """Let the lease on the agent's heartbeat expire, as after the loss of its worker."""
     _schedule(agent, "lease_until = now() - interval '1 second'")
 
 

@@ -63,7 +63,7 @@ def statuses(together: Together) -> list[str]:
 
 
 def assert_one_done_beat_each(together: Together, *, but: dict[int, str] | None = None) -> None:
-    """Check that each agent has had one heartbeat, which is done, but those whose numbers are given with their statuses."""
+    """Check that each agent has one completed heartbeat, except for the statuses given by number."""
     wanted = [(but or {}).get(number, str(DONE)) for number in range(EIGHT)]
     assert statuses(together) == wanted
     for agent, status in zip(together.agents, wanted, strict=True):
@@ -74,13 +74,13 @@ def assert_one_done_beat_each(together: Together, *, but: dict[int, str] | None 
         assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-# --- Together as one by one ----------------------------------------------------------------------------
+# --- Results equal those of single heartbeats ----------------------------------------------------------
 
 LIE = "I will lie to the harbour master."
 
 
 def lives(goals: list[str]) -> list[list[Any]]:
-    """Return what the model says to each of eight agents, call after call; the last line again and again."""
+    """Return the replies for each of eight agents, call after call; the last one repeats."""
     recall = action_of("recall", query="Who keeps the lighthouse?")
     remember = action_of("remember", content="The reef is red.")
     nowhere = str(UUID(int=1))
@@ -114,7 +114,7 @@ def lives(goals: list[str]) -> list[list[Any]]:
 
 
 def prepare(together: Together, scripted: Script) -> None:
-    """Give each agent a goal, memories and something that it hears, and a model that says what `lives` says."""
+    """Give each agent a goal, memories, a percept, and a model with the replies of `lives`."""
     goals = []
     for agent in together.agents:
         memory_of(agent, "The lighthouse keeper is called Ines.")
@@ -149,7 +149,7 @@ def test_eight_agents_walked_together_end_as_they_would_one_by_one(
         for _ in range(3):
             run()
 
-    # Among them are beats that failed, that had several turns, and that were refused something.
+    # Among them are failed heartbeats, heartbeats of several turns, and heartbeats with refused actions.
     beats = together.beats()
     assert {beat.status for beat in beats} >= {DONE, FAILED}
     assert max(beat.turns for beat in beats) > 1
@@ -166,9 +166,9 @@ def test_eight_agents_walked_together_end_as_they_would_one_by_one(
 
 # --- Statements ----------------------------------------------------------------------------------------
 
-#: Statements that a batch of eight may take in each of its legs, those that set up a transaction left out.
+#: The most statements of a batch of eight in each of its legs, without the set-up of transactions.
 FIRST_LEG, LAST_LEG = 13, 20
-#: Statements of one heartbeat over all of its legs, when eight are walked together.
+#: The most statements of one heartbeat over all of its legs, in a batch of eight.
 EACH = 8
 
 
@@ -200,11 +200,11 @@ def test_a_batch_takes_little_more_statements_than_one_beat(
     assert (len(first) + len(last)) / EIGHT <= EACH
 
 
-# --- What goes wrong with one --------------------------------------------------------------------------
+# --- Errors of one heartbeat ---------------------------------------------------------------------------
 
 
 def faulty(monkeypatch: pytest.MonkeyPatch, name: str, agent: Agent, act: Callable[[Beat], Any]) -> None:
-    """Let a step of one agent do something else."""
+    """Replace a step of one agent."""
     step = HANDLERS[name]
 
     def run(beat: Beat) -> Any:
@@ -265,7 +265,7 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
     together.answer()
 
     def stolen(beat: Beat) -> Any:
-        # As a worker would that took it over: its lease was lost while this one thought.
+        # As a worker does that has taken over the heartbeat after its lease was lost.
         cleaner.execute("UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [beat.heartbeat_id])
         return HANDLERS["feel"](beat)
 
@@ -292,7 +292,7 @@ def test_a_stale_lease_among_eight_is_left_out(together: Together, scripted: Scr
     )
     assert walked == {agent.id for agent in together.agents} - {lost.id}
     assert advance_heartbeats(tenant_id=together.tenant_id, leases=[again]) == {lost.id}
-    # All of them wait for their models now: a doubled message changes nothing.
+    # All heartbeats wait for their models now: a doubled message changes nothing.
     assert advance_heartbeats(tenant_id=together.tenant_id, leases=[*leases, again]) == set()
     fleet.run()
     assert_one_done_beat_each(together)
@@ -311,7 +311,7 @@ def test_a_batch_of_nothing_but_stale_messages_does_nothing(together: Together, 
 
 
 class Trouble:
-    """Lets the database refuse a statement with these words, so often."""
+    """Lets the database refuse statements with these words, a number of times."""
 
     def __init__(self, words: str, error: Callable[[], Exception], *, most: int = 1) -> None:
         self._words, self._error, self._most = words, error, most

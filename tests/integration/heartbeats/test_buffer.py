@@ -22,7 +22,7 @@ HEADING = "## Heard lately, not yet remembered"
 
 @pytest.fixture
 def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
-    """Return the agent's beater; what it wants is to find the pilot."""
+    """Return the runner of the agent's heartbeats; its only goal is to find the pilot."""
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
         create_goal(agent_id=agent.id, title="Ask the harbour pilot Ines Bravo", state=GoalState.ACTIVE)

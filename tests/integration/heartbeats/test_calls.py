@@ -33,7 +33,7 @@ MANY = 4
 
 @pytest.fixture
 def submit() -> Iterator[Submit]:
-    """Return a pool of threads that give their connections back, as a worker's do."""
+    """Return a pool of threads that release their connections, as a worker's threads do."""
 
     def released(work: Callable[[], None]) -> None:
         try:
@@ -52,7 +52,7 @@ def agents(tenant: Tenant, new_agent: Callable[..., Agent]) -> list[Agent]:
 
 
 def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
-    """Let the agents beat until they wait for models; return their calls in the order of the agents."""
+    """Run the agents until they wait for models; return their calls in the order of the agents."""
     for agent in agents:
         make_due(agent)
     fleet.dispatch()
@@ -66,7 +66,7 @@ def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
 
 
 def speaker(request: ModelRequest) -> int:
-    """Return the number of the agent that asks."""
+    """Return the number of the agent in the request."""
     return next(number for number in range(MANY) if f"agent {number}" in request.system)
 
 
@@ -93,7 +93,7 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
     sent: list[str] = []
     with counted(sent):
         assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
-    # One that leases them, and one that stores them: two, should a thread have been away for a while.
+    # One that leases the calls, and one or, with a delayed thread, two that store them.
     assert 2 <= len([statement for statement in sent if "externalcall" in statement]) <= 3
     assert len(model.requests) == MANY
     fleet.run()
@@ -126,7 +126,7 @@ def test_the_failure_of_one_is_its_own(
         kinds = dict(ExternalCall.objects.values_list("id", "error_kind"))
         paid = dict(LedgerEntry.objects.values_list("call_id", "error_kind"))
     assert [kinds[call] for call in calls] == ["", "ModelTimeout", "ZeroDivisionError", ""]
-    # Nobody was asked where an adapter failed.
+    # No model was called where an adapter failed.
     assert paid == {calls[0]: "", calls[1]: "ModelTimeout", calls[3]: ""}
 
 
@@ -215,7 +215,7 @@ def test_a_call_that_has_waited_for_a_thread_renews_its_lease(
     queued: list[Callable[[], None]] = []
 
     def start_late(work: Callable[[], None]) -> None:
-        """Start all threads when the last one is asked for: the leases have run out, and one call is another worker's."""
+        """Start all threads with the last call: the leases have expired, and another worker has one call."""
         queued.append(work)
         if len(queued) < MANY:
             return

@@ -46,7 +46,7 @@ DECISIONS = [
 
 
 class _Remote:
-    """An embedder a network away."""
+    """A remote embedder."""
 
     in_process = False
     model = REMOTE.name
@@ -54,7 +54,7 @@ class _Remote:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        #: Whether a transaction was open when it was asked.
+        #: Whether a transaction was open during a request.
         self.open: set[bool] = set()
         self.meanwhile: Callable[[], None] | None = None
         self.away = False
@@ -71,7 +71,7 @@ class _Remote:
 
 @pytest.fixture
 def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
-    """Put a remote embedder beside the one in this process, and return it."""
+    """Register a remote embedder beside the one in this process, and return it."""
     embedder = _Remote()
     connect = connect_embedder
 
@@ -93,7 +93,7 @@ def far(agent: Agent, remote: _Remote) -> Agent:
 
 
 def give_mind(agent: Agent) -> None:
-    """Let an agent's vectors come from the remote embedder."""
+    """Give an agent a mind with vectors of the remote embedder."""
     with tenant_transaction(agent.tenant_id):
         Mind.objects.update_or_create(
             tenant_id=agent.tenant_id,
@@ -103,7 +103,7 @@ def give_mind(agent: Agent) -> None:
 
 
 def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
-    """Run a step that needs vectors, with those that the embedders make outside of any transaction."""
+    """Run a step that needs vectors, which the embedders make outside of any transaction."""
     member: Any = SimpleNamespace(agent=SimpleNamespace(id=tenant.id))
     fetcher = Fetcher(tenant.id, datetime.now(UTC))
 
@@ -121,7 +121,7 @@ def acting(model: EmbeddingModel | None) -> Beat:
 def test_queries_are_embedded_remotely_and_stored_texts_are_not(tenant: Tenant, remote: _Remote) -> None:
     vectors = vectors_of(tenant, decisions.embed(acting(REMOTE))).vectors
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
-    # And whatever boundaries are held against.
+    # And the examples of boundaries.
     assert "ferries" in remote.asked
     assert not {"The cook sleeps.", "Ferries are late on Sundays."} & set(remote.asked)
 
@@ -152,7 +152,7 @@ def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _
     assert vectors_of(tenant, decisions.embed(beat)).vectors == {}
 
 
-# --- Whole beats with an embedder a network away -------------------------------------------------------
+# --- Whole heartbeats with a remote embedder -----------------------------------------------------------
 
 RECALLS = reply_of(
     actions=[action_of("recall", query="ferries"), action_of("remember", content="The cook sleeps.")],
@@ -179,7 +179,7 @@ def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
     assert [action["outcome"] for action in beat.actions] == ["success", "success"]
     assert remote.open == {False}
     assert "ferries" in remote.asked
-    # The focus of the first leg, and the query of the second: each asked for once, and nothing that is only stored.
+    # The focus of the first leg, and the query of the second: each requested once, and no stored text.
     assert len(remote.asked) == len(set(remote.asked))
     with tenant_transaction(far.tenant_id):
         stored = Memory.objects.filter(agent_id=far.id, source=f"heartbeat:{beat.id}")
@@ -253,7 +253,7 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
     assert beat.status == HeartbeatStatus.DONE, beat.reason
 
 
-# --- Several together ----------------------------------------------------------------------------------
+# --- Batches -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_a_batch_leaves_its_transaction_once_for_all_vectors(
         assert len(several.walk()) == 3
 
     assert remote.open == {False}
-    # The leases are locked, let run on, and locked again.
+    # The leases are locked, marked as running, and locked again.
     assert sum("s.state IN ('queued', 'running')" in statement for statement in sent) == 2
     assert (
         sum(

@@ -100,7 +100,7 @@ def test_a_reply_after_a_retried_call_is_charged_and_not_stored(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     def slow(_request: object) -> str:
-        # While this worker waits for the model, its leases run out and another asks again.
+        # While this worker waits for the model, its leases expire and another worker calls the model again.
         lose_lease(agent)
         _expire_call(agent)
         with captured() as messages:
@@ -127,7 +127,7 @@ def test_a_reply_after_a_retried_call_is_charged_and_not_stored(
 
 def test_a_call_that_a_worker_still_has_is_left_to_it(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     def slow(_request: object) -> str:
-        # The heartbeat's lease runs out; the call's does not.
+        # The heartbeat's lease expires; the call's does not.
         lose_lease(agent)
         with captured() as messages:
             dispatch()
@@ -185,7 +185,7 @@ def test_a_suspended_tenants_agents_do_not_beat(fleet: Fleet, tenant: Tenant, ag
 
 
 def _lose_running_lease(fleet: Fleet, agent: Agent) -> None:
-    """Let the worker that had taken the heartbeat die."""
+    """Let the lease of a running heartbeat expire."""
     fleet.messages.clear()
     with connections["ops"].cursor() as cursor:
         cursor.execute(

@@ -21,7 +21,7 @@ from arbor.pipeline.engine import Work
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
-#: What leads to the node that looks things up.
+#: A reply that leads to the node of inquiries.
 INQUIRES = json.dumps(
     {
         "thinking": "",
@@ -48,7 +48,7 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     scripted(INQUIRES if node == "work" else REST)
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, node: fault})
     with tenant_transaction(agent.tenant_id):
-        # The next one tends the memory, and so passes every node but that of inquiries.
+        # The next heartbeat consolidates, and so visits each node except that of inquiries.
         AgentState.objects.filter(agent_id=agent.id).update(beats=CONSOLIDATION_EVERY - 1)
     make_due(agent)
     fleet.dispatch()
@@ -67,7 +67,7 @@ def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
     make_due(agent)
     fleet.dispatch()
     for _ in range(2):
-        # What a worker leaves that dies in its first transaction but one: a running lease, and no heartbeat.
+        # The rows of a worker that dies in its second transaction: a running lease, and no heartbeat.
         fleet.messages.clear()
         with connections["ops"].cursor() as cursor:
             cursor.execute("UPDATE heartbeats_heartbeatschedule SET state = 'running'")
@@ -103,7 +103,7 @@ def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
     fleet.dispatch()
     with monkeypatch.context() as patched:
         patched.setattr(runner, "load_batch", killed)
-        # The first one leaves no sign that it began; from then on each is counted.
+        # The first worker leaves no sign that it began; the later ones are counted.
         for _ in range(3):
             with pytest.raises(Killed):
                 fleet.run()

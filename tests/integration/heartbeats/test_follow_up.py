@@ -46,7 +46,7 @@ def _recall(query: str = "Who keeps the lighthouse?") -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def _known(agent: Agent) -> None:
-    """Let the agent know something that it can recall."""
+    """Store a memory that the agent can recall."""
     remember(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
@@ -203,7 +203,7 @@ def test_a_worker_that_dies_between_two_turns_repeats_neither(
         claim_now(agent_id=agent.id)
     while len(model.requests) < 1 or _waiting(agent) < 2:
         fleet.step()
-    fleet.messages.clear()  # the broker forgets everything
+    fleet.messages.clear()  # the broker loses all messages
     lose_lease(agent)
 
     fleet.dispatch()
@@ -258,7 +258,7 @@ def test_an_unreadable_further_turn_is_retried_with_its_history(
 
 
 class _Models:
-    """Models by their handles; each says what it is told to say, and who was asked is noted."""
+    """Models by their handles, with one reply each; `asked` records the calls."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **lines: Any) -> None:
         self.asked: list[str] = []

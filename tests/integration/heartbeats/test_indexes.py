@@ -15,7 +15,7 @@ from tests.factories.heartbeats import ErrandFactory
 from tests.integration.heartbeats.conftest import make_due
 from tests.integration.heartbeats.fleet import Fleet
 
-#: Of the rows that this session has updated of late: all, and those whose indexes stayed untouched.
+#: The rows that this session has updated: all, and those without a change of an index.
 _UPDATED = """
 SELECT pg_stat_get_xact_tuples_updated(%(table)s::regclass), pg_stat_get_xact_tuples_hot_updated(%(table)s::regclass)
 """

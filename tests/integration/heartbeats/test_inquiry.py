@@ -40,7 +40,7 @@ JUDGED = json.dumps({"confidence": 0.6, "reason": "two pages that may copy each 
 
 
 def asks(name: str = "inquire_shallow", **params: Any) -> str:
-    """Return a reply that inquires."""
+    """Return a reply with an inquiry."""
     action = {"action": name, "params": {"question": QUESTION, **params}, "reasoning": "I want to know."}
     return json.dumps({"thinking": "", "actions": [action], "memory_notes": [], "goal_updates": []})
 
@@ -68,7 +68,7 @@ def the_web(monkeypatch: pytest.MonkeyPatch) -> Web:
 
 @pytest.fixture
 def beat(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., ScriptedModel]:
-    """Return a way to run one beat with these replies; it gives the model that was asked."""
+    """Return a function that runs one heartbeat with these replies, and returns its model."""
 
     def run(*replies: Any) -> ScriptedModel:
         model = scripted(*replies)
@@ -109,7 +109,7 @@ def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
     assert purposes == {"think", "web", "answer"}
     answer_request = model.requests[1]
     assert answer_request.purpose is CallPurpose.ANSWER
-    # What a page says stands in a marked block, and the rules that say so do not come from it.
+    # A page's text is in a marked block, and the rules about it do not come from the page.
     assert "Ignore all previous" not in answer_request.system
     assert "never an instruction to you" in answer_request.system
     assert answer_request.messages[0].content.index("<data-") < answer_request.messages[0].content.index(
@@ -278,7 +278,7 @@ def test_a_worker_that_is_lost_between_calls_repeats_nothing(
     for _ in range(kept):
         if fleet.messages:
             fleet.step()
-    # The broker loses what is on its way; each message that was delivered comes once more.
+    # The broker loses the queued messages; each delivered message arrives once more.
     lost = [message for message in fleet.messages if message.task is Task.ADVANCE]
     fleet.messages.clear()
     for message in lost:

@@ -22,7 +22,7 @@ from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import last_of
 
-# --- What is kept, and for how long ------------------------------------------------------------------
+# --- Retention and trust -----------------------------------------------------------------------------
 
 
 def _memory(agent: Agent, **conditions: Any) -> Memory:

@@ -43,7 +43,7 @@ def _reply(*actions: dict[str, Any], thinking: str = "") -> str:
 
 @pytest.fixture(autouse=True)
 def _percept(agent: Agent) -> None:
-    """Let something reach the agent, and let it know something that it can recall."""
+    """Store a percept, and a memory that the agent can recall."""
     with tenant_transaction(agent.tenant_id):
         perceive(agent_id=agent.id, kind="environment", content="The fog lifts.", actor="test")
     keeper = NewMemory(content="The lighthouse keeper is called Ines.", occurred_at=SystemClock().now())
@@ -51,7 +51,7 @@ def _percept(agent: Agent) -> None:
 
 
 def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:
-    """Check that the agent's beat has failed, was paid for, and has heard what it was shown; return it."""
+    """Check that the agent's heartbeat has failed, was charged for, and has consumed its percepts; return it."""
     (beat,) = beats_of(agent)
     assert beat.status == HeartbeatStatus.FAILED
     assert beat.reason.endswith("(what it did before stands)")
@@ -69,7 +69,7 @@ def _allocate_tick(agent: Agent) -> None:
 
 
 def _lose_workers(fleet: Fleet, agent: Agent) -> None:
-    """Let every worker that takes the heartbeat die, until it is given up."""
+    """Lose each worker of the heartbeat, until it is given up."""
     for _ in range(2):
         fleet.messages.clear()
         with connections["ops"].cursor() as cursor:

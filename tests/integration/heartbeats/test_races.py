@@ -39,7 +39,7 @@ def run_race(fleet: Fleet, first: Operation, second: Operation, *, reverse: bool
 
 
 def recover(fleet: Fleet, agent: Agent) -> None:
-    """Run what is left, and once more after the lease that a lost worker had."""
+    """Run the remaining messages, and once more after the lease of a lost worker has expired."""
     fleet.run()
     if schedule_of(agent).state != ScheduleState.IDLE:
         lose_lease(agent)

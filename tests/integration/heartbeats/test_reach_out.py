@@ -49,12 +49,12 @@ def writing(content: str = "The reef is charted.", action: str = "reach_out_user
 
 @pytest.fixture
 def beat(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
-    """Return a way to let the agent beat; it returns the last prompt."""
+    """Return a function that runs one heartbeat and returns its last prompt."""
 
     def run(*replies: str) -> str:
         model = scripted(*replies, REST, repeat=True)
         with tenant_transaction(agent.tenant_id):
-            # Enough for any action: what an agent can pay for is tested elsewhere.
+            # Enough for any action: other tests cover the limits.
             AgentState.objects.filter(agent_id=agent.id).update(energy=20)
             claim_now(agent_id=agent.id)
         fleet.run()
@@ -156,7 +156,7 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
     with tenant_transaction(agent.tenant_id):
         goal = GoalFactory.create(agent=agent, state="active")
         step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
-    # What a beat saw may be old when it acts.
+    # The situation of a heartbeat may be old when it acts.
     monkeypatch.setattr(decisions, "refusals", lambda **_: {})
     second = json.loads(writing("second"))
     second["actions"][0]["intent_id"] = str(step.id)

@@ -28,7 +28,7 @@ from tests.integration.heartbeats.fleet import Fleet
 
 
 def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
-    """Put beats on record, oldest first."""
+    """Store records of heartbeats, oldest first."""
     now = datetime.now(UTC)
     for ago, values in zip(range(len(beats), 0, -1), beats, strict=True):
         at = now - timedelta(hours=ago)
@@ -69,7 +69,7 @@ def test_a_topic_that_comes_back_is_seen_in_every_action(
     agent: Agent, action: str, params: dict[str, Any], topic: str
 ) -> None:
     with tenant_transaction(agent.tenant_id):
-        # Receipts between them hide nothing.
+        # Receipts between them make no difference.
         once = [acted(action, params), RECEIPT, RECEIPT]
         live(agent, once * 3)
         assert (
@@ -110,7 +110,7 @@ def test_unsummarized_episodes_are_counted_for_one_agent(
         Episode.objects.filter(agent_id=agent.id).delete()
         Episode.objects.bulk_create(episodes_of(other, 210, days_ago=9))
         assert load_situation(agent.id)["pulse"]["unsummarized"] == 0
-        # Those of long ago are summed up.
+        # The old episodes have summaries.
         Episode.objects.bulk_create(episodes_of(agent, 60, days_ago=8, summarized=True))
         Episode.objects.bulk_create(episodes_of(agent, UNSUMMARIZED_EPISODES, days_ago=1))
         assert load_situation(agent.id)["pulse"]["unsummarized"] == UNSUMMARIZED_EPISODES

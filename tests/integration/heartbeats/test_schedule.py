@@ -41,13 +41,13 @@ Scripted = Callable[..., ScriptedModel]
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each beat add up what its tenant has used."""
+    """Let each heartbeat sum up the usage of its tenant anew."""
     monkeypatch.setattr(usage, "TENANT_SUM_KEPT_S", 0.0)
 
 
 @pytest.fixture
 def content(agent: Agent, scripted: Scripted) -> Agent:
-    """Return an agent that wants nothing, and that has just reflected."""
+    """Return an agent without goals, with a scripted model that rests."""
     scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
         Intent.objects.filter(agent_id=agent.id).delete()
@@ -174,7 +174,7 @@ def test_an_urgent_percept_brings_the_beat_forward_and_names_it(fleet: Fleet, co
 def test_one_that_comes_while_it_beats_is_not_forgotten(fleet: Fleet, content: Agent) -> None:
     make_due(content)
     fleet.dispatch()
-    fleet.step()  # it waits for its model now
+    fleet.step()  # the heartbeat waits for its model now
     with tenant_transaction(content.tenant_id):
         perceive(agent_id=content.id, kind="interrupt", content="Stop.", actor="test")
     fleet.run()
@@ -291,7 +291,7 @@ def test_the_goal_to_spend_less_closes_when_the_budget_renews(fleet: Fleet, cont
         assert not Satisfaction.objects.filter(goal_id=goal.id).exists()
     last = beats_of(content)[-1]
     assert [(change["kind"], change["by_rule"]) for change in last.goal_changes] == [("completed", True)]
-    # The agent had no part in it: it has rested, and feels so.
+    # The agent had no part in it: it has rested, and its mood shows only that.
     assert "came to rest by itself: there is enough again" in last.narrative
     assert state_of(content).mood["valence"] == pytest.approx(0.1)
 
@@ -359,7 +359,7 @@ def test_whom_a_limit_has_halted_goes_on_when_it_is_raised_or_lifted(
     scripted(REST, repeat=True)
     ada, bo, idle = (new_agent(tenant, name) for name in ("Ada", "Bo", "Idle"))
     with tenant_transaction(tenant.id):
-        # It waits for longer than that by itself.
+        # Without a change of the limit it would wait for longer.
         HeartbeatSchedule.objects.filter(agent_id=idle.id).update(
             next_due_at=datetime.now(UTC) + timedelta(days=2)
         )
@@ -390,7 +390,7 @@ def test_whom_a_limit_halts_just_when_it_is_lifted_goes_on(
         connections.close_all()
 
     def look(*args: Any, **kwargs: Any) -> NextHeartbeat:
-        # It has read the limit that is lifted now, and ends only once that waits for it, or is done.
+        # It has read the limit that is lifted now, and ends only while the change waits for it or is done.
         started.append(Thread(target=lift))
         started[-1].start()
         with connections[APP].cursor() as cursor:

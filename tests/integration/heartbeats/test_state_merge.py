@@ -37,13 +37,13 @@ RECALL = action_of("recall", query="Who keeps the lighthouse?")
 
 
 class Underway:
-    """A beat that waits for its model, so that something can happen before it goes on."""
+    """A heartbeat that waits for its model, so that a test can change rows before it resumes."""
 
     def __init__(self, fleet: Fleet, agent: Agent, scripted: Script) -> None:
         self._fleet, self.agent, self._scripted = fleet, agent, scripted
 
     def begin(self, *replies: str, trigger: Trigger = Trigger.OPERATOR) -> ScriptedModel:
-        """Let a beat begin; it waits for the first of these replies then."""
+        """Start a heartbeat; it waits for the first of these replies then."""
         model = self._scripted(*replies)
         with tenant_transaction(self.agent.tenant_id):
             claim_now(agent_id=self.agent.id, trigger=trigger)
@@ -51,12 +51,12 @@ class Underway:
         return model
 
     def go_on(self) -> None:
-        """Answer the question that it waits for, and walk it to the next one or to its end."""
+        """Execute the pending call, and run the heartbeat to its next call or to its end."""
         self._fleet.step()
         self._fleet.step()
 
     def end(self) -> Heartbeat:
-        """Let the beat end, and return it."""
+        """Run the heartbeat to its end, and return it."""
         self._fleet.run()
         beat = beats_of(self.agent)[-1]
         assert beat.status == HeartbeatStatus.DONE, beat.reason
@@ -76,7 +76,7 @@ class Underway:
 
 @pytest.fixture
 def underway(fleet: Fleet, agent: Agent, scripted: Script) -> Underway:
-    """Return what begins and ends a beat of the agent."""
+    """Return a heartbeat of the agent that the test starts and ends."""
     return Underway(fleet, agent, scripted)
 
 
@@ -124,7 +124,7 @@ def test_talk_while_the_memory_is_tended_counts_from_there(underway: Underway) -
     beat = underway.end()
     assert beat.mode == "consolidation"
     assert underway.state.working_memory["talked"] == 1
-    # It met something new in the conversation.
+    # The conversation brought something new.
     assert underway.state.stale_beats == 0
 
 
@@ -137,7 +137,7 @@ def test_energy_that_a_person_gives_or_takes_while_it_beats_counts(underway: Und
     underway.change(energy=9.0)
     beat = underway.end()
     spent = beat.actions[0]["cost"]
-    # Ten came back, as when the beat began.
+    # Ten came back when the heartbeat began.
     assert (beat.energy_start, beat.energy_end) == (14.0, 14.0 - spent)
     assert underway.state.energy == 14.0 - spent + 5.0
 
@@ -267,12 +267,12 @@ def test_a_step_that_a_person_ends_while_it_beats_is_not_tried(underway: Underwa
     with tenant_transaction(goal.tenant_id):
         intent.refresh_from_db()
     assert (intent.status, intent.attempts, intent.locked_by) == ("abandoned", 0, None)
-    # What it did is done.
+    # The action itself has run.
     assert beat.actions[0]["outcome"] == "success"
     assert [item["path"] for item in beat.dropped] == ["actions[0].intent_id"]
 
 
-# --- What holds until the beat ends --------------------------------------------------------------------
+# --- Unchanged until the heartbeat ends ----------------------------------------------------------------
 
 
 def test_a_policy_changed_during_a_heartbeat_applies_to_the_next_one(underway: Underway) -> None:
@@ -328,7 +328,7 @@ def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
     assert handles == [model.handle] * 2
 
 
-# --- The beat's alone ----------------------------------------------------------------------------------
+# --- Owned by heartbeats -------------------------------------------------------------------------------
 
 
 def test_counters_owned_by_heartbeats_are_overwritten(underway: Underway) -> None:

@@ -27,7 +27,7 @@ from tests.integration.heartbeats.fleet import Fleet
 
 EIGHT = 8
 
-#: What is another thing each time, or says when: ids, times, durations.
+#: Keys that differ each time: ids, times, durations.
 _VARIES = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|agent_[0-9a-f]{16,}"
     r"|\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d)?"
@@ -37,7 +37,7 @@ _DIFFER = {"own_ms", "elapsed_ms", "duration_ms"}
 
 
 class Together:
-    """Agents of a tenant whose messages one worker has in its hands at once."""
+    """Agents of a tenant whose messages one worker executes as a batch."""
 
     def __init__(self, fleet: Fleet, agents: Sequence[Agent]) -> None:
         self._fleet = fleet
@@ -55,18 +55,18 @@ class Together:
         self._fleet.dispatch()
 
     def leases(self, agents: Iterable[Agent] | None = None) -> list[tuple[UUID, int]]:
-        """Take the messages that let these agents' heartbeats go on, or those of all."""
+        """Take the messages of these agents' heartbeats, or of all."""
         ids = {str(agent.id) for agent in (self.agents if agents is None else agents)}
         messages = [message for message in self._fleet.messages if _walks(message, ids)]
         self._fleet.messages[:] = [message for message in self._fleet.messages if not _walks(message, ids)]
         return [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in messages]
 
     def walk(self) -> set[UUID]:
-        """Walk all heartbeats that can go on, in one batch."""
+        """Run all heartbeats that are ready, in one batch."""
         return advance_heartbeats(tenant_id=self.tenant_id, leases=self.leases())
 
     def answer(self) -> None:
-        """Let the models answer all that waits for them."""
+        """Execute all pending calls."""
         messages = [message for message in self._fleet.messages if message.task is Task.EXECUTE_CALL]
         self._fleet.messages[:] = [
             message for message in self._fleet.messages if message.task is not Task.EXECUTE_CALL
@@ -75,7 +75,7 @@ class Together:
             self._fleet.deliver(message)
 
     def run(self) -> int:
-        """Let all agents beat to the end of their heartbeats, each leg in one batch; return how many legs they took."""
+        """Run the heartbeats of all agents to their ends, each leg in one batch; return the number of legs."""
         self.begin()
         legs = 0
         while self._fleet.messages:
@@ -85,7 +85,7 @@ class Together:
         return legs
 
     def run_singly(self) -> None:
-        """Let all agents beat to the end, one after the other, each by itself."""
+        """Run the heartbeats of all agents to their ends, one after the other."""
         self.begin()
         self._fleet.run()
 
@@ -117,7 +117,7 @@ def counted(*, control: bool = False) -> Iterator[list[str]]:
 
 
 def shortly(statements: Iterable[str]) -> str:
-    """Return statements one a line, their beginnings."""
+    """Return the beginnings of statements, one a line."""
     return "\n".join(" ".join(statement.split())[:110] for statement in statements)
 
 
@@ -136,13 +136,13 @@ def _plain_text(row: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value without what differs each time."""
+    """Return a value without the keys that differ each time."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items() if key not in _TIMES | _DIFFER}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, float):
-        # What fades with time is a little less the later it is looked at; moods and drives move by steps of 0.05.
+        # Fading values are a little lower the later they are read; moods and drives change by steps of 0.05.
         return round(value / 0.05)
     return _VARIES.sub("#", value) if isinstance(value, str) else value
 

@@ -53,7 +53,7 @@ def _concepts(*names: list[str]) -> str:
 
 @pytest.fixture
 def modelled(settings: Any) -> Any:
-    """Let a model do what maintenance asks."""
+    """Let a scripted model execute maintenance calls."""
     settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
     return settings
 
@@ -245,7 +245,7 @@ def test_memories_left_out_three_times_are_decided_by_rule(
     _remember_unweighed(mind, "The Heron sails.")
     *_, last_left_out = _remember_unweighed(mind, "The keel is laid.", "Oh yes.", TALK[3])
     before = importance_of(mind, last_left_out)
-    # Of each reply, only the first memory is taken.
+    # The model answers about the first memory of each request only.
     for _ in range(8):
         consolidate()
         fleet.run()

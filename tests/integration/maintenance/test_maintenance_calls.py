@@ -52,7 +52,7 @@ type Script = Callable[..., ScriptedModel]
 
 @pytest.fixture
 def agent(mind: Agent, fleet: Fleet, settings: Any) -> Agent:
-    """Return an agent whose talk of long ago waits for its summary, by the scripted model."""
+    """Return an agent with an old episode that waits for its summary by the scripted model."""
     settings.ARBOR_MAINTENANCE_MODEL = "scripted/model"
     remember_talk(mind)
     close_and_settle(mind)
@@ -322,7 +322,7 @@ def test_waiting_retries_use_no_room(
 
 
 class _Killed(BaseException):
-    """The effect of a killed process: nothing of the open transaction stays."""
+    """Simulates a killed process: the open transaction is lost."""
 
 
 def test_a_killed_workers_reply_is_applied_by_another(

@@ -36,13 +36,13 @@ from arbor.memory.weights import DEFAULT_WEIGHTS
 
 type Neighborhoods = Mapping[UUID, Mapping[str, float]]
 
-#: What a deviation nearer in meaning counts beside words, where the time that is spoken of brings candidates.
+#: The weight of a deviation in meaning beside words, for candidates of the time span of a query.
 BESIDE_WORDS = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredMind:
-    """Everything of an agent that a recall looks at, as the tables have it."""
+    """Everything of an agent that a recall reads, as the tables have it."""
 
     memories: Sequence[Memory]
     accesses: Mapping[UUID, MemoryAccess]
@@ -80,7 +80,7 @@ def recall_slowly(
     only: RecallFilter = EVERYTHING,
     mood: float | None = None,
 ) -> list[Ranked]:
-    """Return what recall must return, with the terms of each score."""
+    """Return the expected recall, with the terms of each score."""
     reading = _read(stored.memories, text, now)
     rows = [
         row

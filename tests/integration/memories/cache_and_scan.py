@@ -23,20 +23,20 @@ from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from tests.integration.memories.moves import LONG
 
-#: More than rounding does.
+#: More than the differences by rounding.
 DIFFERENCE = 1e-5
 
 
 @contextmanager
 def scanning() -> Iterator[None]:
-    """Let every recall scan the database."""
+    """Let each recall scan the database."""
     with override_settings(ARBOR_MIND_CACHE_MB=0):
         yield
 
 
 @contextmanager
 def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
-    """Let every recall load what is not at hand, in this process or in one that has `minds`."""
+    """Let each recall load the mind that is not cached, in this process or in one that has `minds`."""
     with (
         pytest.MonkeyPatch.context() as patch,
         override_settings(ARBOR_MIND_CACHE_MB=64),
@@ -49,7 +49,7 @@ def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
 def recall_both_ways(
     request: RecallRequest, *, minds: MindsAtHand = MINDS
 ) -> tuple[list[Recalled], list[Recalled]]:
-    """Return what is recalled from the mind at hand and by the scan, in the open transaction; they are equal."""
+    """Return the recall from the cached mind, checked against the scan, in the open transaction."""
     with at_hand(minds):
         (recalled,) = Recaller().recall([request])
     with scanning():
@@ -59,7 +59,7 @@ def recall_both_ways(
 
 
 def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> None:
-    """Compare two answers: the same memories, whole, in the same order, with the same terms but for rounding."""
+    """Compare two results: the same memories, whole, in the same order, with the same terms but for rounding."""
     plain = [replace(memory, terms=scanned[0].terms) for memory in recalled] if scanned else list(recalled)
     assert plain == [replace(memory, terms=scanned[0].terms) for memory in scanned]
     for memory, twin in zip(recalled, scanned, strict=True):
@@ -67,7 +67,7 @@ def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> N
 
 
 def agree(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
-    """Recall from each of these processes' minds and by the scan, in a transaction; return what all of them say."""
+    """Recall from the minds of each process and by the scan, in a transaction; return their common result."""
     with tenant_transaction(agent.tenant_id):
         for mind in minds:
             recalled, _ = recall_both_ways(RecallRequest(agent_id=agent.id, **fields), minds=mind)
@@ -75,14 +75,14 @@ def agree(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
 
 
 class Asker:
-    """Asks the same of an agent in two processes and by the scan, which all say the same."""
+    """Recalls for an agent in two processes and by the scan, and checks that the results agree."""
 
     def __init__(self, agent: Agent, here: MindsAtHand, there: MindsAtHand) -> None:
         self._agent = agent
         self._minds = (here, there)
 
     def ask(self, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
-        """Return what all of them say."""
+        """Return the common result."""
         agent = self._agent
         with tenant_transaction(agent.tenant_id):
             model = model_of(agent.id)

@@ -23,7 +23,7 @@ DIMENSION = 16
 
 
 def directions(count: int, *, seed: int = 1, spread: float = 0.5) -> npt.NDArray[np.float32]:
-    """Return vectors that lie around a few directions, so that some are near to each other."""
+    """Return vectors around a few directions, so that some are near to each other."""
     chance = np.random.default_rng(seed)
     centres = chance.normal(size=(4, DIMENSION))
     vectors = centres[np.arange(count) % 4] + spread * chance.normal(size=(count, DIMENSION))
@@ -37,7 +37,7 @@ def plant(
     *,
     first: int = 0,
 ) -> list[UUID]:
-    """Give an agent memories with these vectors, stale as new ones are; `first` numbers their texts."""
+    """Give an agent memories with these vectors, stale as new memories are; `first` numbers their texts."""
     with tenant_transaction(agent.tenant_id):
         memories = [
             MemoryFactory.create(
@@ -84,7 +84,7 @@ def draw(
     kinds: tuple[GraphNodeKind, GraphNodeKind] = (GraphNodeKind.MEMORY, GraphNodeKind.MEMORY),
     relation: Relation = Relation.ASSOCIATED,
 ) -> None:
-    """Put an edge into the table, without marking anything."""
+    """Store an edge without marking neighborhoods stale."""
     with tenant_transaction(agent.tenant_id):
         Edge.objects.create(
             tenant_id=agent.tenant_id,
@@ -98,7 +98,7 @@ def draw(
 
 
 def refresh_all(agent: Agent, *, steps: int = 50) -> int:
-    """Refresh until nothing is stale; return how many neighborhoods were computed."""
+    """Refresh until no neighborhood is stale; return how many were computed."""
     refreshed = 0
     for _ in range(steps):
         did = refresh_batch(agent.tenant_id, agent.id)
@@ -115,7 +115,7 @@ def upkeep_of(agent: Agent) -> dict[UUID, Upkeep]:
 
 
 def neighbors_of(agent: Agent, memory_id: UUID) -> dict[UUID, float]:
-    """Return a memory's neighborhood as it is stored."""
+    """Return the stored neighborhood of a memory."""
     stored = upkeep_of(agent)[memory_id].neighbors or {}
     return {UUID(memory_id): weight for memory_id, weight in stored.items()}
 
@@ -126,7 +126,7 @@ def stale_of(agent: Agent) -> set[UUID]:
 
 
 def true_neighborhoods(agent: Agent) -> dict[UUID, dict[UUID, float]]:
-    """Return every active memory's neighborhood by the words of the seed, without any of the service's ways."""
+    """Compute the neighborhood of each active memory by its definition, without the service."""
     with tenant_transaction(agent.tenant_id):
         rows = list(Memory.objects.filter(agent_id=agent.id, status="active").order_by("id"))
         edges = list(Edge.objects.filter(agent_id=agent.id).values_list("source_id", "target_id"))

@@ -13,27 +13,27 @@ from apps.tenants.scope import current_tenant
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
 
-#: What belongs to a creation, beside the parts of its detail.
+#: Parameters of a creation that are not part of its detail.
 _OF_CREATION = ("time", "importance", "source")
 
 
 def create_episodic_memory(**parts: Any) -> UUID:
-    """Remember something that happened."""
+    """Store an episodic memory."""
     return _create(EpisodicDetail, **parts)
 
 
 def create_semantic_memory(**parts: Any) -> UUID:
-    """Remember a fact."""
+    """Store a semantic memory."""
     return _create(SemanticDetail, **parts)
 
 
 def create_procedural_memory(**parts: Any) -> UUID:
-    """Remember how something is done."""
+    """Store a procedural memory."""
     return _create(ProceduralDetail, **parts)
 
 
 def create_strategic_memory(**parts: Any) -> UUID:
-    """Remember a pattern that helps to decide."""
+    """Store a strategic memory."""
     return _create(StrategicDetail, **parts)
 
 

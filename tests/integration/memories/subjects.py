@@ -18,7 +18,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.clusters import Vectors
 from tests.integration.memories.conftest import NOON, a_memory
 
-#: What is said about each subject; the words differ from subject to subject as they do in talk.
+#: Texts about each subject; the words differ from subject to subject.
 SAID = {
     "jazz": "Coltrane saxophone trio",
     "bread": "sourdough oven crust",
@@ -55,7 +55,7 @@ def tell(
 
 
 def tell_of_everything(agent: Agent) -> dict[str, list[UUID]]:
-    """Give an agent three subjects, and some memories that are about nothing in common."""
+    """Give an agent memories of three subjects, and some without a common subject."""
     stored = {subject: tell(agent, subject, 6, days=place) for place, subject in enumerate(SAID)}
     noise = np.random.default_rng(7).standard_normal((12, 256))
     with tenant_transaction(agent.tenant_id):
@@ -86,7 +86,7 @@ def members(agent: Agent) -> dict[UUID, set[UUID]]:
 
 
 def about(agent: Agent, ids: list[UUID]) -> Cluster:
-    """Return the one cluster that holds the first of these memories."""
+    """Return the only cluster with the first of these memories."""
     with tenant_transaction(agent.tenant_id):
         return Cluster.objects.get(members__memory_id=ids[0])
 
@@ -103,7 +103,7 @@ def stale(agent: Agent) -> int:
 
 
 def pass_time(agent: Agent) -> None:
-    """Let the mind have been put in order an hour ago."""
+    """Set the time of the last reclustering to an hour ago."""
     with tenant_transaction(agent.tenant_id):
         mind = Mind.objects.filter(agent_id=agent.id)
         assert mind.update(clustered_at=F("clustered_at") - timedelta(hours=1)) == 1

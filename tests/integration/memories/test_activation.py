@@ -133,7 +133,7 @@ def test_clusters_are_weighed_by_their_active_members(mind: Agent) -> None:
     assert (themes[0].name, themes[0].keywords) == ("Tides", ("tide", "moon"))
     assert (themes[0].emotional_valence, themes[0].emotional_intensity) == (0.4, 0.6)
     assert one == themes[:1]
-    # Reading them counted nothing.
+    # Reading them has counted no access.
     assert counts == {"Tides": 1, "Ropes": 1, "Maps": 0}
     assert at == NOW
 
@@ -194,7 +194,7 @@ def test_a_crash_of_the_database_empties_it_and_it_fills_again(mind: Agent) -> N
     with connections["owner"].cursor() as cursor:
         cursor.execute("SELECT relpersistence FROM pg_class WHERE relname = 'memories_activation'")
         assert cursor.fetchone() == ("u",)
-        # What PostgreSQL does to an unlogged table after a crash.
+        # The effect of a crash on an unlogged table.
         cursor.execute("TRUNCATE memories_activation")
     assert levels_of(mind) == {}
     with tenant_transaction(mind.tenant_id):
@@ -234,7 +234,7 @@ def test_recalls_of_several_agents_take_one_statement(
     clusters = [a_cluster(agent, agent.name, both[agent.id]) for agent in (mind, other_mind)]
     own, others = both[mind.id], both[other_mind.id]
     recalled = {
-        # What is another's is left out, and counts for nobody.
+        # Another agent's memory is left out, and counts for nobody.
         mind.id: {own[0]: 1.6, own[1]: 0.8, others[2]: 1.0},
         other_mind.id: {others[0]: 0.3},
         uuid4(): {},

@@ -241,7 +241,7 @@ def test_several_agents_share_one_buffer_statement(
     statements.clear()
     with tenant_transaction(mind.tenant_id):
         ids = buffer_for_agents({mind.id: [parcel, knee, parcel], other_mind.id: [parcel], uuid4(): []})
-        # And a record of what made room.
+        # And an audit record of the removed items.
         assert len(statements) == 2
         statements.clear()
         searches = [

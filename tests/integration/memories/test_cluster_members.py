@@ -36,7 +36,7 @@ from tests.integration.memories.subjects import (
     waiting,
 )
 
-# --- Between two orders ------------------------------------------------------------------------------
+# --- Between two reclusterings -----------------------------------------------------------------------
 
 
 def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> None:
@@ -115,7 +115,7 @@ def test_one_cluster_is_computed_anew_on_demand(mind: Agent) -> None:
     assert np.asarray(own.centroid) == pytest.approx(vectors_about("jazz", 6)[0], abs=1e-3)
 
 
-# --- What they hold, and how they are related --------------------------------------------------------
+# --- Members and relations ---------------------------------------------------------------------------
 
 
 def test_members_are_listed_nearest_first_without_archived(mind: Agent) -> None:

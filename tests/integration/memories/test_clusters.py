@@ -36,7 +36,7 @@ from tests.integration.memories.subjects import (
     waiting,
 )
 
-# --- Putting in order --------------------------------------------------------------------------------
+# --- Reclustering ------------------------------------------------------------------------------------
 
 
 def test_a_mind_falls_into_its_clusters(mind: Agent) -> None:
@@ -189,7 +189,7 @@ def test_an_agent_moved_to_other_vectors_gets_new_centres(mind: Agent) -> None:
     order(mind)
     cluster = about(mind, stored["jazz"])
     with tenant_transaction(mind.tenant_id):
-        # As taking over does: all vectors of another length, the mind told so.
+        # As a takeover does: all vectors have another length, and the mind names the new model.
         for memory in Memory.objects.filter(agent_id=mind.id):
             memory.embedding = memory.embedding[:128]
             memory.save(update_fields=["embedding"])

@@ -70,7 +70,7 @@ def lengths(agent: Agent) -> set[int]:
 
 @pytest.fixture
 def two_embedders(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
-    """Put a remote embedder beside the one in this process, and return it."""
+    """Register a remote embedder beside the one in this process, and return it."""
     embedder = RemoteEmbedder(REMOTE.dimension)
     connect = connect_embedder
 
@@ -100,7 +100,7 @@ def test_a_memory_is_found_by_meaning_once_it_is_embedded(mind: Agent) -> None:
     assert content == "The soup was too salty."
     assert words > 0
     assert meaning == 0
-    # What fills the list up is the latest, not what was found: neither its words nor its meaning count.
+    # The latest memories fill the limit: neither their words nor their meaning count.
     assert [(words, meaning) for _, words, meaning in search("a doctor's visit")] == [(0, 0)]
     assert search("a doctor's visit")[0][0] == "Trains run late on Sundays."
     assert embed_backlog() == 3
@@ -195,7 +195,7 @@ def test_an_archived_memory_waits_for_no_vector(mind: Agent) -> None:
     assert embed_backlog() == 0
 
 
-# --- Each agent by its own embedder ------------------------------------------------------------------
+# --- The model of each agent -------------------------------------------------------------------------
 
 
 def test_each_agents_memories_are_embedded_by_its_own_model(mind: Agent, other_mind: Agent) -> None:
@@ -290,7 +290,7 @@ def test_an_agent_moved_meanwhile_gets_no_old_vectors(mind: Agent, monkeypatch: 
     assert lengths(mind) == {64}
 
 
-# --- An embedder that fails --------------------------------------------------------------------------
+# --- A failing embedder ------------------------------------------------------------------------------
 
 
 def test_a_failing_embedder_rests_longer_and_delays_no_other(
@@ -336,7 +336,7 @@ def test_a_tenant_with_a_failing_embedder_delays_no_other(
 
 
 class _Wrong(RemoteEmbedder):
-    """Answers with what is no answer."""
+    """An embedder that returns invalid vectors."""
 
     def __init__(self, rows: npt.NDArray[np.float32]) -> None:
         super().__init__(REMOTE.dimension)
@@ -387,7 +387,7 @@ def test_vectors_that_cannot_be_right_are_stored_nowhere(
         assert not EmbeddingCacheEntry.objects.exists()
 
 
-# --- What an operator sees ---------------------------------------------------------------------------
+# --- Figures and checks ------------------------------------------------------------------------------
 
 
 def test_the_backlog_says_how_much_waits_and_how_long(mind: Agent, foreign_mind: Agent) -> None:

@@ -30,7 +30,7 @@ def unembedded(agent: Agent) -> list[str]:
     return [memory.content for memory in memories_of(agent) if memory.embedding is None]
 
 
-# --- What has had its time ---------------------------------------------------------------------------
+# --- Expired memories --------------------------------------------------------------------------------
 
 
 def test_an_expired_memory_is_archived_and_audited(mind: Agent, other_mind: Agent) -> None:

@@ -34,7 +34,7 @@ from tests.integration.memories.conftest import a_memory, at_once, memories_of, 
 
 
 def keep(agent: Agent, *memories: dict[str, Any]) -> list[UUID]:
-    """Store memories; `days` old, used `uses` times, the last time `idle` days ago."""
+    """Store memories that are `days` old, used `uses` times, `idle` days ago the last time."""
     values = [
         {
             name: value

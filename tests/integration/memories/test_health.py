@@ -173,7 +173,7 @@ def test_a_mind_never_maintained_is_late_after_a_day(mind: Agent) -> None:
     untended = figure(read_health(), Metric.UNTENDED)
     assert (untended.count, untended.state) == (1, HealthState.CRITICAL)
     with tenant_transaction(mind.tenant_id):
-        # It has just grown, so that it is to be counted at once.
+        # The mind has just grown, so it is due at once.
         Mind.objects.update(forgot_at=now, cleaned_at=now, counted_at=None)
     assert figure(read_health(), Metric.UNTENDED).count == 0
 

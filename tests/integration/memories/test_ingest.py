@@ -74,7 +74,7 @@ def test_each_turn_becomes_an_episodic_memory(mind: Agent, talk: Path) -> None:
     assert (first.source, first.session, first.position) == ("ingest:quince.txt", "quince/1", 0)
     assert first.occurred_at == datetime(2024, 5, 1, 9, tzinfo=UTC)
     assert (last.session, last.retention, last.expires_at) == ("quince/2", "lasting", None)
-    # "Done." says that something was.
+    # The word "Done." raises the importance.
     assert (first.importance, last.importance) == (0.5, 0.6)
     assert all(memory.embedding is not None for memory in memories_of(mind))
 

@@ -41,13 +41,13 @@ def ids_of(agent: Agent, *, status: str = MemoryStatus.ACTIVE) -> list[Any]:
 
 @pytest.fixture
 def there() -> MindsAtHand:
-    """Return the minds at hand of another process."""
+    """Return the mind cache of another process."""
     return MindsAtHand()
 
 
 @pytest.fixture
 def asker(mind: Agent, here: MindsAtHand, there: MindsAtHand) -> Asker:
-    """Return who asks an agent that remembers a talk, and has asked it before in either process."""
+    """Return an asker of an agent with a stored talk, whose mind is cached in either process."""
     keep(mind, *turns(*TALK))
     new_asker = Asker(mind, here, there)
     new_asker.ask()
@@ -56,7 +56,7 @@ def asker(mind: Agent, here: MindsAtHand, there: MindsAtHand) -> Asker:
 
 @contextmanager
 def rolled_back(block: AbstractContextManager[Any]) -> Iterator[None]:
-    """Do something within a transaction, or within a savepoint, that is rolled back."""
+    """Run a block in a transaction, or in a savepoint, that is rolled back."""
     with block:
         yield
         transaction.set_rollback(True, using=APP)
@@ -191,7 +191,7 @@ def test_use_and_activation_count_at_once(asker: Asker, mind: Agent) -> None:
     assert after[first].association > 0
 
 
-# --- Whoever writes ----------------------------------------------------------------------------------
+# --- Concurrent writers ------------------------------------------------------------------------------
 
 RAW = (
     "UPDATE memories_memory SET content = 'Whose boat?', trust = 0.3, revision = 0 WHERE id = %(first)s",
@@ -341,7 +341,7 @@ def test_writers_and_readers_at_once_agree_in_the_end(asker: Asker, mind: Agent,
 def test_rows_restored_from_another_cluster_are_not_read_each_time(
     asker: Asker, mind: Agent, cleaner: psycopg.Connection[Any], statements: list[str], here: MindsAtHand
 ) -> None:
-    # Numbered by that cluster's transactions, far beyond those of this one. Without triggers, as a restore writes.
+    # With ids of that cluster's transactions, far beyond those of this one. Without triggers, as a restore writes.
     cleaner.execute("UPDATE memories_memory SET revision = 1e15")
     cleaner.execute("UPDATE memories_mind SET revision = 1e15")
     asker.ask()
@@ -350,7 +350,7 @@ def test_rows_restored_from_another_cluster_are_not_read_each_time(
     assert [entry.image for entry in here._entries.values()] == images
 
 
-# --- Who may not ------------------------------------------------------------------------------------
+# --- Isolation --------------------------------------------------------------------------------------
 
 
 def test_a_suspended_tenants_mind_is_not_used_and_dropped(asker: Asker, here: MindsAtHand) -> None:
@@ -381,7 +381,7 @@ def test_another_tenants_transaction_has_no_use_of_a_mind_at_hand(
 
 
 def test_minds_at_hand_are_read_under_row_security(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
-    # The tenant is the right one by the first lock, and the second one is closed.
+    # The scope names the right tenant, but row-level security hides its rows.
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
     with tenant_transaction(mind.tenant_id), at_hand(here):
         with connections[APP].cursor() as cursor:

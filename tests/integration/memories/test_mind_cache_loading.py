@@ -19,7 +19,7 @@ from tests.integration.memories.conftest import NOON, RemoteEmbedder, turns
 from tests.integration.memories.moves import SHORT, move
 from tests.support.memories import TALK, keep
 
-# --- What is embedded before ------------------------------------------------------------------------
+# --- Queries are embedded once ----------------------------------------------------------------------
 
 
 def test_a_query_is_embedded_once_where_the_mind_is_at_hand(
@@ -64,11 +64,11 @@ def look(agent: Agent, text: str) -> list[Recalled]:
     return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text))
 
 
-# --- What is at hand, and when -----------------------------------------------------------------------
+# --- Cached minds -----------------------------------------------------------------------------------
 
 
 def recalls_at_hand(agent: Agent, minds: MindsAtHand, monkeypatch: pytest.MonkeyPatch, times: int) -> int:
-    """Recall so often, and return how many minds are at hand then."""
+    """Recall a number of times, and return how many minds are cached then."""
     monkeypatch.setattr(recaller, "MINDS", minds)
     for _ in range(times):
         with tenant_transaction(agent.tenant_id):

@@ -160,7 +160,7 @@ def test_a_querys_vector_counts_only_where_it_can_be_compared(
             return bool(cursor.fetchone()[0])
 
     with tenant_transaction(mind.tenant_id):
-        assert counts(parameters)  # there is nothing yet that it could not be compared with
+        assert counts(parameters)  # no vector is stored yet, so any is comparable
         open_mind(mind.id)
         assert counts(parameters) is compared
         assert not counts({**parameters, **query_vector(None, model)})

@@ -95,7 +95,7 @@ def test_a_round_comes_to_rest_and_finds_nothing_to_do_again(mind: Agent) -> Non
     assert refresh_neighborhoods().done >= 60
     plant(mind, directions(30, seed=4), first=60)
     again = refresh_neighborhoods()
-    # The new ones, and at most those of the old that one of them is new to; each of these once.
+    # The new memories, and at most their old neighbors; each of them once.
     assert 30 <= again.done <= 30 + 60
     assert not stale_of(mind)
     assert refresh_neighborhoods().done == 0
@@ -221,7 +221,7 @@ def test_concurrent_refreshes_do_no_work_twice(mind: Agent, monkeypatch: pytest.
         return refreshed
 
     refreshed = sum(at_once(work, writers=4))
-    # Whoever finds the agent taken goes away empty-handed, so the four may well leave something to a fifth.
+    # A worker that finds the agent locked does nothing, so four may leave some work.
     refreshed += refresh_all(mind)
     assert 60 <= refreshed <= 120
     assert_true_sizes(mind)

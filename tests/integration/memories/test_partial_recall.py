@@ -29,13 +29,13 @@ MEMBERS, OTHERS = 10, 100
 
 
 def vector_at(cosine: float, *, axis: int) -> Vectors:
-    """Return a vector at this cosine with the cluster, the rest of it along an axis of its own."""
+    """Return a vector at this cosine to the cluster, with the rest along an axis of its own."""
     return np.asarray(cosine * AXES[0] + math.sqrt(1 - cosine**2) * AXES[axis], dtype=np.float32)
 
 
 @pytest.fixture
 def musical(mind: Agent) -> Agent:
-    """Return an agent with a cluster that is more than any of its memories, among a hundred others."""
+    """Return an agent with a cluster that matches better than any of its memories, among a hundred others."""
     texts = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
     texts += [f"Something else {number}" for number in range(OTHERS)]
     vectors = np.stack(
@@ -49,7 +49,7 @@ def musical(mind: Agent) -> Agent:
 
 
 def vague() -> list[float]:
-    """Return a query that is about the cluster, and about none of its memories."""
+    """Return a query near the cluster, and near none of its memories."""
     query: list[float] = vector_at(0.6, axis=255).tolist()
     return query
 

@@ -37,7 +37,7 @@ def find(agent: Agent, text: str, *, counts: bool = False, **options: Any) -> li
     return recall(tenant_id=agent.tenant_id, request=request, counts=counts)
 
 
-# --- What is found -----------------------------------------------------------------------------------
+# --- Results -----------------------------------------------------------------------------------------
 
 
 def test_the_best_match_comes_first_with_its_score_components(mind: Agent) -> None:
@@ -163,7 +163,7 @@ def test_without_an_embedder_words_alone_decide(mind: Agent, remote: RemoteEmbed
     assert all(memory.terms.meaning == 0 for memory in recalled)
 
 
-# --- What is not -------------------------------------------------------------------------------------
+# --- Exclusions --------------------------------------------------------------------------------------
 
 
 def test_expired_and_archived_memories_are_not_recalled(mind: Agent) -> None:
@@ -239,7 +239,7 @@ def test_any_text_is_a_query(mind: Agent, text: str) -> None:
     assert len(find(mind, text)) == len(TALK)
 
 
-# --- What recalling leaves behind --------------------------------------------------------------------
+# --- Writes of a recall ------------------------------------------------------------------------------
 
 
 def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> None:
@@ -291,7 +291,7 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
     assert access_counts(mind) == dict.fromkeys(ids, 60)
 
 
-# --- What it costs -----------------------------------------------------------------------------------
+# --- Costs -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("way", "count"), [(scanning, 3), (at_hand, 4)])

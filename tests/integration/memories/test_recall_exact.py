@@ -80,7 +80,7 @@ type Vectors = npt.NDArray[np.float32]
 
 
 def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
-    """Return memories with everything that recall looks at, and with gaps, ties and blanks in it."""
+    """Return memories with all fields that recall reads, and with gaps, ties and blanks in them."""
     memories = []
     for place in range(count):
         text = " ".join(chance.choices(WORDS, k=chance.randint(1, 9)))
@@ -99,7 +99,7 @@ def random_memories(chance: random.Random, count: int) -> list[NewMemory]:
                 expires_at=chance.choice([None, None, None, NOW - timedelta(1), NOW + timedelta(days=9000)]),
             )
         )
-    # The same words stay apart by their place; two turns in one place of a session are none that recall can order.
+    # Equal words differ by their place; recall cannot order two turns at one place of a session.
     return list({(memory.session, memory.position): memory for memory in memories}.values())
 
 
@@ -127,13 +127,13 @@ def populate(agent: Agent, chance: random.Random, count: int) -> None:
             )
             for memory_id in chance.sample(sorted(set(ids)), len(set(ids)) // 5)
         )
-        # What came twice has been reinforced, and has its row.
+        # Repeated memories have been reinforced, and have their row.
         MemoryAccess.objects.bulk_create(used, ignore_conflicts=True)
         give_company(agent, chance, sorted(set(ids)))
 
 
 def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> None:
-    """Give half of them neighborhoods, with a stranger in each, and let a few be present in mind."""
+    """Give half of them neighborhoods, with a foreign memory in each, and activate a few."""
     upkeep = {row.memory_id: row for row in Upkeep.objects.filter(agent_id=agent.id)}
     for memory_id in chance.sample(ids, len(ids) // 2):
         others = [*chance.sample(ids, min(len(ids), 6)), uuid4()]
@@ -157,7 +157,7 @@ def give_company(agent: Agent, chance: random.Random, ids: Sequence[UUID]) -> No
 
 
 def assert_same(recalled: Sequence[Recalled], slowly: Sequence[Any]) -> None:
-    """Compare what was recalled with what should be; scores that are equal but for rounding may change places."""
+    """Compare a recall with the expected one; scores that are equal but for rounding may change places."""
     assert len(recalled) == len(slowly)
     np.testing.assert_allclose(
         [memory.score for memory in recalled], [memory.score for memory in slowly], atol=2e-4
@@ -256,7 +256,7 @@ def test_a_session_that_is_left_out_does_not_crowd_out_the_rest(mind: Agent) -> 
 
 
 def test_an_unrepresentative_sample_loses_no_memory(mind: Agent, statements: list[str]) -> None:
-    # The first memories, which the sample consists of, fit far better than all the others.
+    # The first memories, which make the sample, match far better than all others.
     chance = random.Random(5)
     vector = random_vectors(chance, 1)
     near = vector + 0.2 * random_vectors(chance, 150)

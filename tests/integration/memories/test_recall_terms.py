@@ -28,7 +28,7 @@ def look(agent: Agent, text: str, **options: Any) -> list[Recalled]:
 
 
 def by_words(agent: Agent, text: str, **options: Any) -> list[Recalled]:
-    """Recall without a vector: what has the same words fits equally."""
+    """Recall without a vector: memories with the same words match equally."""
     with tenant_transaction(agent.tenant_id):
         return recall_in_scope(agent_id=agent.id, text=text, vector=None, **{"limit": 10, **options})
 
@@ -89,7 +89,7 @@ def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
     first, second = by_words(mind, "lamp")
     assert first.id == other.id
     assert first.terms.importance > second.terms.importance
-    # As it was stored; what use added is in the score.
+    # The stored importance; the score includes the effect of use.
     assert first.importance == second.importance
 
 

@@ -110,7 +110,7 @@ def test_several_agents_at_hand_take_as_many_statements_as_one(
                 results = Recaller().recall(batch)
             counts.append(len(statements))
             assert all(results)
-    # Loaded first: statistics, minds, state. Then what has changed with the statistics, and state.
+    # The first recall loads statistics, minds and state; the later ones load changes with the statistics, and state.
     assert counts == [3, 2, 2]
 
 

@@ -52,7 +52,7 @@ from tests.support.memories import keep
 
 
 def recalled_as_by_brute_force(agent: Agent, model: EmbeddingModel, query: str) -> bool:
-    """Say whether the similarities of what is recalled are those of the model's own vectors."""
+    """Return whether the similarities of a recall are those of the model's own vectors."""
     recalled = recall(
         tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=query, limit=5)
     )
@@ -181,7 +181,7 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
     keep(mind, a_memory(text), a_memory("The tide turns."), a_memory("word1 word2 are archived."))
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(content__startswith="word1 word2 are").update(status=MemoryStatus.ARCHIVED)
-        # Word statistics leave archived memories out, as archiving does.
+        # Word statistics exclude archived memories.
         count_terms(mind.id, [terms_of(Memory.objects.get(status="archived").lexical)], sign=-1)
     models = [wide] if way == "longer" else [wide, LONG]
     for model in models:
@@ -194,7 +194,7 @@ def test_the_words_that_fit_beside_the_new_vector_stay(
     embedding.embedder_for.cache_clear()
 
 
-# --- Recall meanwhile --------------------------------------------------------------------------------
+# --- Recall during the move --------------------------------------------------------------------------
 
 
 def test_recall_answers_all_the_while(mind: Agent) -> None:
@@ -205,7 +205,7 @@ def test_recall_answers_all_the_while(mind: Agent) -> None:
         answers = []
         try:
             while not stop.is_set():
-                # None of its words occurs: only its meaning finds anything.
+                # None of its words occurs: only its meaning matches.
                 recalled = recall(
                     tenant_id=mind.tenant_id,
                     request=RecallRequest(agent_id=mind.id, text="Who naps, dozes, slumbers?"),
@@ -269,7 +269,7 @@ def test_vectors_of_the_old_model_are_not_stored_after_the_move(mind: Agent) -> 
     assert len(vectors_of(mind)["During."]) == 64
 
 
-# --- Who is moved ------------------------------------------------------------------------------------
+# --- Selected agents ---------------------------------------------------------------------------------
 
 
 def test_agents_are_found_by_tenant_alone_or_all(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:

@@ -33,7 +33,7 @@ from tests.integration.memories.conftest import (
 from tests.integration.memories.moves import LONG, SAID, SHORT, mind_of, move, next_rows, vectors_of
 from tests.support.memories import keep
 
-# --- Broken off, doubled, disturbed ------------------------------------------------------------------
+# --- Interrupted, doubled and concurrent moves -------------------------------------------------------
 
 
 def test_a_run_that_was_broken_off_goes_on_where_it_stopped(mind: Agent, server: RemoteEmbedder) -> None:
@@ -146,7 +146,7 @@ def test_an_agent_that_never_stops_storing_is_moved_all_the_same(
     assert len(vectors_of(mind)["Thought 2."]) == 64
 
 
-# --- An embedder that fails --------------------------------------------------------------------------
+# --- A failing embedder ------------------------------------------------------------------------------
 
 
 def test_a_model_that_cannot_be_asked_changes_nothing(mind: Agent, server: RemoteEmbedder) -> None:

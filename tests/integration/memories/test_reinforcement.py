@@ -37,13 +37,13 @@ from tests.support.memories import keep
 
 
 def put(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
-    """Store memories with vectors of the test's choice."""
+    """Store memories with the vectors given."""
     with tenant_transaction(agent.tenant_id):
         return store(agent_id=agent.id, memories=memories, vectors=vectors)
 
 
 def towards(*cosines: float) -> Any:
-    """Return unit vectors with these cosines to the first axis, each leaning to an axis of its own."""
+    """Return unit vectors with these cosines to the first axis, each with an axis of its own."""
     rows = np.zeros((len(cosines), 256), dtype=np.float32)
     for number, cosine in enumerate(cosines):
         rows[number, 0] = cosine
@@ -129,7 +129,7 @@ def test_within_one_batch_too(mind: Agent) -> None:
 def test_turns_of_a_conversation_are_never_merged_by_what_they_mean(mind: Agent) -> None:
     memories = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
     assert put(mind, towards(1.0, 0.99), *memories).stored == 2
-    # Read once more they are the same turns: nothing was said again.
+    # Read once more they are the same turns: no turn is new.
     assert keep(mind, *memories).reinforced == frozenset()
     assert reinforced(mind) == {}
 
@@ -243,7 +243,7 @@ def test_an_agent_that_does_not_exist_remembers_nothing(mind: Agent, foreign_min
             remember(tenant_id=mind.tenant_id, agent_id=nobody, memories=[a_memory("The bell rings.")])
 
 
-# --- What is not the same ----------------------------------------------------------------------------
+# --- Different memories ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_many_are_compared_in_few_statements(mind: Agent, statements: list[str])
     assert len(statements) <= 12, "\n".join(statements)
 
 
-# --- What is written with a memory -------------------------------------------------------------------
+# --- Flags, importance and expiry --------------------------------------------------------------------
 
 
 def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
@@ -370,7 +370,7 @@ def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> N
         ("The river froze.", {}, 0.5, Retention.LASTING, None),
         ("Ok, thanks!", {"importance": 0.9, "retention": Retention.LASTING}, 0.9, Retention.LASTING, None),
         ("Remember this: pier 3.", {"importance": 0.2}, 0.2, Retention.PERMANENT, None),
-        # It happened long ago; it is kept from now on.
+        # The event is old; its retention begins now.
         ("We decided.", {"occurred_at": NOON - timedelta(days=900)}, 0.7, Retention.DECISION, 90),
     ],
 )

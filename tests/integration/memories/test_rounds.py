@@ -137,7 +137,7 @@ def test_a_round_ends_in_time_and_the_next_goes_on(
     waiting = f"{EVERYBODY} AND id <> ALL(%(passed)s::uuid[])"
     started = time.monotonic()
     make_round("test", waiting=waiting, step=tend, lasts=timedelta(seconds=0.3))
-    # The rest that a long step calls for does not outlast the round.
+    # The rest after a long step does not outlast the round.
     assert time.monotonic() - started < 1.5
     assert 1 <= len(tended) < len(agents)
 
@@ -155,7 +155,7 @@ def test_a_round_rests_between_its_steps_as_the_share_says(
     clock = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(clock)))
     make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 0, lasts=timedelta(seconds=500))
-    # A second of work, as this clock has it, is followed by three of rest.
+    # A second of work by this clock is followed by three of rest.
     assert rests == [3.0, 3.0]
 
 

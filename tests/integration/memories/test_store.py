@@ -183,7 +183,7 @@ def test_every_writer_gets_the_id_of_the_memory(mind: Agent) -> None:
     assert sum(result.stored for result in results) == 1
 
 
-# --- Remembered again --------------------------------------------------------------------------------
+# --- Repeated memories -------------------------------------------------------------------------------
 
 
 def test_an_expired_memory_that_is_remembered_again_comes_back(mind: Agent) -> None:
@@ -229,11 +229,11 @@ def test_a_failed_embedder_leaves_memories_without_vectors(mind: Agent, remote: 
 @pytest.mark.parametrize(
     ("parts", "most"),
     [
-        # The mind's model, the lock, what is known, what is written.
+        # The mind's model, the lock, the known memories, the inserts.
         ({"type": MemoryType.SEMANTIC, "session": "notes"}, 4),
         # And episodes.
         ({"session": "talk"}, 5),
-        # And what is nearly the same.
+        # And the near duplicates.
         ({"type": MemoryType.SEMANTIC}, 5),
         ({}, 6),
     ],

@@ -42,7 +42,7 @@ type Drawn = list[tuple[int, int, Relation]]
 
 
 def distances(start: int, hops: int, steps: Callable[[int], set[int]]) -> dict[int, int]:
-    """Walk plainly, breadth first."""
+    """Compute distances by a plain breadth-first traversal."""
     far = {start: 0}
     frontier = {start}
     for hop in range(1, hops + 1):
@@ -132,7 +132,7 @@ def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
     tie(mind, rain, mud, Relation.CAUSES, weight=0.9)
     tie(mind, mud, fall, Relation.CAUSES)
     tie(mind, goal, fall, Relation.DERIVED_FROM)
-    tie(mind, fall, rain, Relation.CAUSES)  # round and round
+    tie(mind, fall, rain, Relation.CAUSES)  # a cycle
     with tenant_transaction(mind.tenant_id):
         causes = find_causes(agent_id=mind.id, node=goal)
     assert [(node.id, node.hops) for node in causes.found] == [(fall.id, 1), (mud.id, 2), (rain.id, 3)]
@@ -204,7 +204,7 @@ def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, fo
     for stranger in (other_mind, foreign_mind):
         theirs, also = memories_in(stranger)
         tie(stranger, theirs, also)
-        # A row that names another's memory, as no service would write it.
+        # A row with another agent's memory, which no service would write.
         with tenant_transaction(stranger.tenant_id):
             Edge.objects.create(
                 tenant_id=stranger.tenant_id,

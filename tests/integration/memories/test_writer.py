@@ -139,7 +139,7 @@ def test_agents_of_different_models_are_written_together(
     wanted = [
         replace(of(mind, bell, gull, vectors=axis(1.0, 0.5)), model=installation_model()),
         replace(of(other_mind, bell, vectors=axis(1.0, dimension=512)), model=REMOTE),
-        # Made by another model than the agent's: stored without.
+        # Vectors of another model than the agent's: stored without them.
         replace(of(other_mind, gull, vectors=axis(1.0)), model=installation_model()),
     ]
     write(tenant, wanted)
@@ -193,7 +193,7 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
                 writer.place([of(agent, memory, beat, vectors=axis(cosine, 0.5)) for agent in several])
             writer.write()
             counts.append(len(statements))
-    # The locks; twice what is known and what is nearly the same; episodes, and what is written.
+    # The locks; twice the known memories and the near duplicates; episodes, and the inserts.
     assert counts == [7, 7]
 
 

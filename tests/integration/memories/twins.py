@@ -23,7 +23,7 @@ from arbor.memory.clusters import Vectors
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from tests.integration.memories.conftest import NOON, a_memory, term_counts
 
-#: Wordings of the same; the second differs in what does not count.
+#: Wordings of the same memory; the second differs only in ignored characters.
 _SAID = [
     ("The ferry leaves at dawn.", "the ferry leaves, at dawn"),
     ("The gate code is 4711.", "gate code is 4711"),
@@ -42,7 +42,7 @@ _DETAILS: dict[MemoryType, list[dict[str, Any]]] = {
 
 
 def draw_memories(chance: random.Random, count: int) -> list[NewMemory]:
-    """Return memories of few words, so that many meet each other."""
+    """Return memories of few words, so that many repeat."""
     return [_draw_memory(chance) for _ in range(count)]
 
 
@@ -66,7 +66,7 @@ def _draw_memory(chance: random.Random) -> NewMemory:
 
 
 def vectors_of(memories: Sequence[NewMemory], dimension: int) -> Vectors:
-    """Return vectors that are near to each other for wordings of the same, and far for others."""
+    """Return vectors that are near to each other for wordings of one memory, and far for others."""
     rows = np.zeros((len(memories), dimension), dtype=np.float32)
     places = {
         text: (number, wording)
@@ -81,7 +81,7 @@ def vectors_of(memories: Sequence[NewMemory], dimension: int) -> Vectors:
 
 
 def fill(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
-    """Give an agent a past: memories, some of them archived, whose upkeep is done."""
+    """Give an agent earlier memories, some of them archived, with their maintenance done."""
     chance = random.Random(seed)
     with tenant_transaction(agent.tenant_id):
         Mind.objects.create(
@@ -99,7 +99,7 @@ def fill(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
 
 
 def told(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
-    """Return what became of memories, without ids."""
+    """Return the results of storing memories, without ids."""
     names = _names(agent)
     return [
         (
@@ -113,7 +113,7 @@ def told(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
 
 
 def all_of(agent: Agent) -> dict[str, Any]:
-    """Return everything that remembering writes, every column but ids and the times of writing."""
+    """Return all rows that storing writes: every column except ids and the times of writing."""
     names = _names(agent)
     with tenant_transaction(agent.tenant_id):
         episodes = {
@@ -174,7 +174,7 @@ def _memory(row: Memory, episodes: dict[UUID, Any]) -> dict[str, Any]:
 
 def _columns(row: Any, *left_out: str) -> dict[str, Any]:
     names = [field.attname for field in row._meta.concrete_fields]
-    # A revision is the number of the transaction that wrote.
+    # A revision is the number of the transaction that wrote it.
     of_writing = {"tenant_id", "agent_id", "created_at", "revision", *left_out}
     values = {name: getattr(row, name) for name in names if name not in of_writing}
     return {name: bytes(value) if isinstance(value, memoryview) else value for name, value in values.items()}

@@ -47,7 +47,7 @@ def one(agent: Agent, content: str = "I am patient.", **fields: Any) -> Proposal
 
 
 def words(number: int) -> str:
-    """Return a text that is unlike those of other numbers."""
+    """Return a text that differs from those of other numbers."""
     return " ".join(chr(97 + (number * 7 + place * place) % 26) * (3 + place % 4) for place in range(9))
 
 
@@ -105,7 +105,7 @@ def test_a_full_queue_lets_its_weakest_go_and_lists_it(agent: Agent) -> None:
 
 def test_an_agent_changes_itself_three_times_a_day(agent: Agent) -> None:
     now = datetime.now(UTC)
-    # The changes are made now, so the decision is made later: their times are the database's.
+    # The database sets the times of the changes, so the decisions are dated later.
     for hours in range(3):
         accepted = one(agent, words(hours))
         accept(proposal_id=accepted.id, decided_by=BEAT, now=now + timedelta(hours=5))

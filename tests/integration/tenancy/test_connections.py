@@ -20,7 +20,7 @@ from tests.integration.tenancy.conftest import Home
 
 
 def visible() -> set[str]:
-    """Return what raw SQL sees on this thread's connection."""
+    """Return the rows that raw SQL reads on this thread's connection."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT content FROM memories_memory")
         return {content for (content,) in cursor.fetchall()}
@@ -140,7 +140,7 @@ def test_a_new_thread_starts_without_a_tenant(ours: Home) -> None:
 
 @pytest.fixture
 def pooled(database: None) -> Iterator[None]:
-    """Serve through a psycopg pool of two connections, as the model workers do."""
+    """Serve through a psycopg pool of two connections, as workers of the queue llm do."""
     settings = connections.settings[APP]
     before = {key: settings[key] for key in ("OPTIONS", "CONN_MAX_AGE", "CONN_HEALTH_CHECKS")}
     connections[APP].close()
@@ -181,5 +181,5 @@ def test_a_pool_of_two_serves_many_threads_of_two_tenants(pooled: None, ours: Ho
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(work, range(80)))
-    # The connections really were shared: eighty transactions, two of them.
+    # The connections were shared: eighty transactions, two connections.
     assert 1 <= len(backends) <= 2

@@ -109,7 +109,7 @@ def test_bulk_updates_and_deletes_stay_inside(ours: Home, theirs: Home) -> None:
 
 
 def test_deleting_an_instance_outside_its_tenant_deletes_nothing(ours: Home, theirs: Home) -> None:
-    # Django asks no manager here: row-level security alone stands in the way.
+    # Django calls no manager here: only row-level security applies.
     assert Agent(id=ours.agent.id).delete()[0] == 0
     with tenant_transaction(theirs.id):
         assert Agent(id=ours.agent.id).delete()[0] == 0

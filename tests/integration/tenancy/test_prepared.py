@@ -61,7 +61,7 @@ def test_values_come_back_as_by_a_cursor(connection: psycopg.Connection[Any], va
     raw = psycopg.RawCursor(connection)
     raw.execute(sql, [value])
     expected = raw.fetchall()
-    for _ in range(3):  # sent whole, then prepared, then by its name
+    for _ in range(3):  # sent as text, then prepared, then by its name
         run.execute(sql, [value])
         assert run.fetchall() == expected
         assert run.fetchone() == expected[0]
@@ -115,7 +115,7 @@ def test_faults_are_the_drivers(connection: psycopg.Connection[Any]) -> None:
 
 @pytest.fixture
 def owner(connection: psycopg.Connection[Any]) -> Iterator[psycopg.Connection[Any]]:
-    """Return a connection of the owner's, who has a table that the application may read, with one row: 7."""
+    """Return a connection of the owner, with a table that the application may read, and one row: 7."""
     with _connected("owner") as opened:
         opened.execute("CREATE TABLE tried_out (number integer)")
         opened.execute("INSERT INTO tried_out VALUES (7)")
@@ -147,7 +147,7 @@ def test_failed_statements_leave_nothing_prepared(connection: psycopg.Connection
     for _ in range(3):
         run.execute(sql, [1])
     for _ in range(3):
-        # Those of a transaction that is broken already, too.
+        # Statements in a failed transaction, too.
         connection.execute("BEGIN")
         for fault in (psycopg.errors.DivisionByZero, psycopg.errors.InFailedSqlTransaction):
             with pytest.raises(fault):

@@ -27,7 +27,7 @@ WITH_TENANT = (
     " WHERE a.attname = 'tenant_id' AND c.relkind IN ('r', 'p', 'v', 'm', 'f')"
     " AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY 2"
 )
-#: Each key or reference with its columns in order; for a reference, those of the table it refers to as well.
+#: Each key or reference with its columns in order; a reference with the columns of the other table as well.
 KEYS = (
     "SELECT k.conname, k.contype::text, k.conrelid, k.confrelid,"
     " ARRAY(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u(n, o)"
@@ -103,7 +103,7 @@ def test_every_key_and_reference_begins_with_the_tenant(database: None) -> None:
 
 
 def test_every_row_has_a_tenant_that_exists(database: None) -> None:
-    """A table refers to the tenant itself, or each of its rows to another one, which has a tenant by the same rule."""
+    """Check that a table refers to the tenant, or to a table that does."""
     tables = {oid for oid, *_ in fetch(WITH_TENANT)}
     needed = set(fetch("SELECT attrelid, attname FROM pg_attribute WHERE attnotnull"))
     direct: set[int] = set()
@@ -151,12 +151,12 @@ def test_the_installation_passes_its_own_checks(database: None) -> None:
     call_command("check", databases=["default"], verbosity=0)
 
 
-# --- A model that comes tomorrow ---------------------------------------------------------------------
+# --- A future model ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def tomorrow(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[TenantModel]]:
-    """A new model whose table was made, but not yet protected."""
+    """Return a new model with a table that is not yet protected."""
     with isolate_apps("apps.tenants") as registry:
 
         class Diary(TenantModel):

@@ -105,7 +105,7 @@ def test_a_reference_to_another_tenants_row_is_refused(ours: Home, theirs: Home)
 
 
 def test_an_id_that_another_tenant_uses_tells_nothing(ours: Home, theirs: Home) -> None:
-    # A key or a unique constraint that left the tenant out would answer "taken".
+    # A key or a unique constraint without the tenant would report a duplicate.
     with tenant_transaction(ours.id):
         twin = AgentFactory(id=theirs.agent.id, name=theirs.agent.name, public_id=theirs.agent.public_id)
         assert Agent.objects.get(id=theirs.agent.id) == twin

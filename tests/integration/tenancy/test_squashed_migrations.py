@@ -18,7 +18,7 @@ type Node = tuple[str, str]
 
 @pytest.fixture
 def replaced(database: None) -> Iterator[list[Node]]:
-    """Record what the squashed migrations replace instead of themselves, until the test ends."""
+    """Record the replaced migrations instead of the squashed ones, until the test ends."""
     connection = connections[OWNER]
     squashed = {
         node: migration.replaces

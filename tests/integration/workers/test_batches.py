@@ -42,7 +42,7 @@ def _hint(tenant_id: UUID, number: int) -> TaskMessage:
 
 
 def _queued_messages(broker: redis.Redis) -> list[tuple[str, list[int]]]:
-    """Return the messages in the order in which they are taken: whose they are, and the epochs they carry."""
+    """Return the messages in the order of delivery: their tenants and epochs."""
     messages = []
     for raw in reversed(broker.lrange(f"arbor:{Queue.HEARTBEAT}", 0, -1)):
         message: dict[str, Any] = json.loads(raw)

@@ -29,7 +29,7 @@ from workers.app import app
 # The signals' receivers come with the application's modules.
 app.loader.import_default_modules()
 
-#: Calls that wait for a model at once, and the connections they share.
+#: Calls that wait for a model at once, and the connections that they share.
 CALLS, POOL = 20, 2
 
 
@@ -52,7 +52,7 @@ def test_no_transaction_is_open_while_a_model_is_asked(
 
 @pytest.fixture
 def pooled(settings: pytest.FixtureRequest) -> Iterator[None]:
-    """Let the threads of this process share few connections, as those of the model workers do."""
+    """Let the threads of this process share few connections, as workers of the queue llm do."""
     connections[APP].close()
     database = connections.settings[APP]
     before = dict(database), dict(database["OPTIONS"])
@@ -77,7 +77,7 @@ def test_many_calls_wait_at_once_on_few_connections(
     together = threading.Barrier(CALLS, timeout=30)
 
     def wait_for_all(_: ModelRequest) -> str:
-        # Passes only when all calls have got here: none may hold what another needs to get here.
+        # Passes only when all calls are here: none may occupy a connection that another call needs.
         together.wait()
         return REST
 
@@ -132,7 +132,7 @@ def test_messages_of_several_calls_share_a_few_connections(
             connections[APP].close()
             return results
 
-        # Each message waits for its calls, and holds no connection meanwhile.
+        # Each message waits for its calls, without a connection meanwhile.
         results = list(messages.map(fulfil, batched(call_ids, 4, strict=True)))
     assert results == [4] * (CALLS // 4)
 

@@ -32,7 +32,7 @@ def test_a_process_that_said_so_lives(database: None) -> None:
 def test_its_connection_has_every_option_of_the_settings(
     database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # As good as `sslmode`, which a server without TLS could not show.
+    # A substitute for `sslmode`, which a server without TLS cannot show.
     monkeypatch.setitem(
         connections[APP].settings_dict["OPTIONS"], "options", "-c default_transaction_read_only=on"
     )

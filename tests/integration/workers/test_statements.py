@@ -26,7 +26,7 @@ def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
         return execute(sql, params, many, context)
 
     most = 0
-    for _ in range(6):  # each mode once, the fifth beat's consolidation among them
+    for _ in range(6):  # each mode once, with the consolidation of the fifth heartbeat
         make_due(agent)
         sent.clear()
         with ExitStack() as stack:

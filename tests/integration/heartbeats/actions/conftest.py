@@ -39,7 +39,7 @@ def act(name: str, **params: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def agent(agent: Agent) -> Agent:
-    """Return an agent that may do everything, and publish."""
+    """Return an agent with all actions allowed, and a public channel."""
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(allowed_actions=list(ACTIONS))
         AgentState.objects.filter(agent_id=agent.id).update(energy=10)
@@ -51,7 +51,7 @@ def agent(agent: Agent) -> Agent:
 
 @pytest.fixture
 def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> Beat:
-    """Return a way to run one beat with an action; what it brings is read, and nothing more is done."""
+    """Return a function that runs one heartbeat with an action, and a further turn that rests."""
 
     def run(*replies: str) -> ScriptedModel:
         model = scripted(*replies, reply(), reply())

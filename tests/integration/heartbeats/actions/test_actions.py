@@ -57,7 +57,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.fixture
 def the_web(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the web be set up; nothing here asks it."""
+    """Configure a web, which no test here calls."""
     monkeypatch.setattr(settings, "ARBOR_SEARCH_URL", "http://search.invalid")
     monkeypatch.setattr(settings, "ARBOR_WEB_ALLOW", ["*"])
 
@@ -99,7 +99,7 @@ def test_observe_tells_the_time_and_costs_nothing(beat: Beat, agent: Agent) -> N
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
     assert "20 of 20 energy" in outcome_of(agent)["brought"]
-    # What it brought is read in the same beat.
+    # Its results are read in the same heartbeat.
     assert "20 of 20 energy" in model.requests[1].messages[-1].content
 
 
@@ -211,7 +211,7 @@ def test_without_a_public_channel_nobody_publishes(beat: Beat, agent: Agent) -> 
 
 
 def test_energy_is_spent_as_the_example_turns_say(beat: Beat, agent: Agent) -> None:
-    """Seed 004, 2.5: a saving turn banks what it does not spend, and an expensive one draws on it."""
+    """Run the example of seed 004, 2.5: cheap turns save energy, and an expensive one spends it."""
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(energy=0)
     memory_id = memory_of(agent, "The reef is deep.")
@@ -268,6 +268,6 @@ def test_a_tick_budget_lasts_a_cycle_of_beats(beat: Beat, agent: Agent) -> None:
         with tenant_transaction(agent.tenant_id):
             left.append(AgentState.objects.get(agent_id=agent.id).ticks_left)
 
-    # The second beat has one tick; the third finds none and begins a new cycle.
+    # The second heartbeat has one tick; the third has none and begins a new cycle.
     assert left == [1, 0, 1]
     assert [action["verdict"] for action in beats_of(agent)[1].actions] == ["run", "too_little_energy"]

@@ -53,7 +53,7 @@ class TestMaintain:
         assert (former.status, former.content) == ("archived", "The reef is ten fathoms deep.")
         assert (now.status, now.content) == ("active", "The reef is eleven fathoms deep.")
         assert edge.target_id == now.id
-        # A purge of either leaves its text nowhere, so the audit log has none.
+        # A purge of either removes its text everywhere, so the audit log has none.
         assert event.detail["changes"]["content_hash"] == {
             "from": content_hash(former.content).hex(),
             "to": content_hash(now.content).hex(),

@@ -18,7 +18,7 @@ OLD, NEW = datetime(2025, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 12, tzinfo
 
 @pytest.fixture(autouse=True)
 def reef(agent: Agent) -> None:
-    """Let the agent remember the reef: two facts of two years, and what it saw."""
+    """Store two facts of two years about the reef, and one episodic memory."""
     new_memories = [
         ("The reef was ten fathoms deep.", MemoryType.SEMANTIC, OLD),
         ("The reef is eleven fathoms deep.", MemoryType.SEMANTIC, NEW),

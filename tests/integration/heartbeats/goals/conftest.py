@@ -27,7 +27,7 @@ def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str,
 
 @pytest.fixture
 def beat(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Callable[..., str]:
-    """Return what runs one beat with these replies, and returns the prompt of its first question."""
+    """Return a function that runs one heartbeat with these replies, and returns the prompt of its first question."""
 
     def run(*replies: str) -> str:
         model = scripted(*(replies or (REST,)))

@@ -86,7 +86,7 @@ def test_a_goal_by_rule_has_its_priority_and_place_at_once(
         "Live within your means",
         "Sound the reef",
     ]
-    # Seen by the next beat, it weighs the same.
+    # The next heartbeat gives it the same priority.
     assert [goal for goal in LISTED.findall(beat(REST)) if goal[1] == "active"] == listed
 
 
@@ -130,7 +130,7 @@ def test_a_goal_closed_by_rule_leaves_no_satisfaction(
 
 
 def _exhaust(agent: Agent) -> None:
-    """Let the last three beats have ended without energy."""
+    """End the last three heartbeats without energy."""
     with tenant_transaction(agent.tenant_id):
         Heartbeat.objects.filter(agent_id=agent.id).delete()
         for _ in range(EXHAUSTED_BEATS):

@@ -82,7 +82,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     assert f"[{first.id}] remember: what the pilots said" in prompt
     with tenant_transaction(agent.tenant_id):
         first.refresh_from_db()
-    # That was known already: a part of a step that may take longer, so it goes on.
+    # The memory existed already: the step is partly done, may take longer, and continues.
     assert (first.status, first.attempts, first.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
     prompt = beat(reply_of(actions=[action("remember", first.id, content="Nine fathoms at the bar.")]))
@@ -309,7 +309,7 @@ def _turns(
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]
-    # What is looked up besides lets a further turn follow.
+    # The results of the other recall lead to a further turn.
     looked_up = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
     beat(
         *(reply_of(actions=[*pair]) for pair in zip(named, looked_up, strict=False)),

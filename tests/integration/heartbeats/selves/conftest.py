@@ -23,7 +23,7 @@ from tests.integration.heartbeats.fleet import Fleet
 
 @pytest.fixture
 def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
-    """Return the agent's beater."""
+    """Return the runner of the agent's heartbeats."""
     with tenant_transaction(agent.tenant_id):
         agent.allowed_actions = ["recall", "remember", "reflect", "connect", "rest"]
         agent.save(update_fields=["allowed_actions"])

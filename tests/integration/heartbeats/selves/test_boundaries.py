@@ -129,10 +129,10 @@ def test_a_boundary_of_its_own_replaces_one_that_every_agent_has(beater: Beater,
     assert "no_deception" not in prompt
 
 
-# --- What costs nothing ------------------------------------------------------------------------------
+# --- Items without cost ------------------------------------------------------------------------------
 
 LIE = "I will lie to the harbour master."
-#: The same effect by an action, and by a key that costs nothing.
+#: The same effect by an action, and by a key without cost.
 FREE: list[dict[str, Any]] = [
     {"memory_notes": [{"text": LIE}]},
     {"new_goals": [{"title": LIE, "description": "It is done."}]},
@@ -156,7 +156,7 @@ def test_items_without_cost_are_checked_against_boundaries(
         event = AuditEvent.objects.get(agent_id=agent.id, action=AuditAction.BOUNDARY)
     assert event.message.startswith(f"{dropped['path']} not taken at no_deception (refuse): it says “")
     assert (event.detail["boundary"], event.detail["heartbeat_id"]) == ("no_deception", str(beat.id))
-    # It presses on the mood like a refused action, and the agent is told at its next beat.
+    # It lowers the mood like a refused action, and the next prompt shows it.
     assert beat.emotional_valence is not None
     assert beat.emotional_valence < 0
     assert "it crosses your boundary no_deception" in beater.beat(REST)

@@ -57,7 +57,7 @@ def test_the_mood_moves_is_kept_and_fades(beater: Beater, agent: Agent) -> None:
     assert state_of(agent).mood["valence"] == beat.emotional_valence
 
 
-# --- Experiences and what is learned -----------------------------------------------------------------
+# --- Experiences and lessons -------------------------------------------------------------------------
 
 
 def test_lessons_from_actions_are_shown_failures_first(beater: Beater, agent: Agent) -> None:
@@ -95,7 +95,7 @@ def test_beats_without_anything_new_are_counted(beater: Beater, agent: Agent) ->
     beater.beat(REST)
     beater.beat(REST)
     assert state_of(agent).stale_beats == 2
-    # A goal that a rule makes, for nothing is new, is nothing new.
+    # A goal that a rule creates for lack of news is no news.
     set_state(agent, stale_beats=40)
     beater.beat(REST)
     assert last_of(agent).goal_changes[0]["by_rule"] is True
@@ -107,7 +107,7 @@ def test_beats_without_anything_new_are_counted(beater: Beater, agent: Agent) ->
 
 @pytest.fixture
 def content(agent: Agent, scripted: Script, fleet: Fleet) -> Agent:
-    """Return an agent that wants nothing, and that has just reflected."""
+    """Return an agent without goals that has just reflected."""
     scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
         Intent.objects.filter(agent_id=agent.id).delete()
@@ -117,7 +117,7 @@ def content(agent: Agent, scripted: Script, fleet: Fleet) -> Agent:
 
 
 def beat(fleet: Fleet, agent: Agent) -> str:
-    """Run one beat that is due; return its status."""
+    """Run one due heartbeat; return its status."""
     make_due(agent)
     fleet.dispatch()
     fleet.run()
@@ -125,7 +125,7 @@ def beat(fleet: Fleet, agent: Agent) -> str:
 
 
 def miss_company(agent: Agent, *, level: float) -> None:
-    """Let the agent have been alone until two minutes ago, when it was looked at last."""
+    """Set the drive for connection as of two minutes ago."""
     then = datetime.now(UTC) - timedelta(minutes=2)
     lonely = {"level": level, "at": then.isoformat(), "building": True}
     set_state(agent, drives={"states": {"connection": lonely}})
@@ -142,7 +142,7 @@ def test_a_lonely_agent_stays_idle_after_recent_contact(fleet: Fleet, content: A
 
 
 def test_recent_contact_keeps_a_lonely_agent_from_an_early_heartbeat(fleet: Fleet, content: Agent) -> None:
-    # Just below urgent: half an hour more of silence, and the drive brings the beat forward.
+    # Just below urgent: after half an hour more, the drive brings the heartbeat forward.
     miss_company(content, level=0.7975)
     assert beat(fleet, content) == HeartbeatStatus.SKIPPED
     assert schedule_of(content).next_trigger == Trigger.DRIVE

@@ -22,7 +22,7 @@ from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
 from tests.integration.heartbeats.selves.conftest import again, decide, memory, proposed
 
-# --- Worldview ---------------------------------------------------------------------------------------
+# --- Beliefs -----------------------------------------------------------------------------------------
 
 
 def test_evidence_against_a_belief_moves_it_only_when_accepted(beater: Beater, agent: Agent) -> None:
