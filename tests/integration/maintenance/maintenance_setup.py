@@ -9,11 +9,14 @@ from django.db.models import F
 
 from apps.agents.models import Agent
 from apps.calls.models import ExternalCall, LedgerEntry
+from apps.maintenance.services.lost_calls import recover_maintenance_calls
+from apps.maintenance.services.settlement import WAITS
 from apps.memories.models import Episode, Memory, MemoryConcept, Upkeep
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.store.remember import remember
 from apps.tenants.scope import tenant_transaction
 from arbor.memory.values import NewMemory
+from tests.integration.heartbeats.fleet import Fleet
 
 LONG_AGO = datetime(2024, 3, 1, 12, tzinfo=UTC)
 TALK = (
@@ -58,6 +61,15 @@ def let_pass(agent: Agent, time: timedelta) -> None:
             ended_at=F("ended_at") - time,
             requested_at=F("requested_at") - time,
         )
+
+
+def run_all_tries(agent: Agent, fleet: Fleet) -> None:
+    """Run each try of the agent's maintenance calls, with the waits between them."""
+    for wait in WAITS:
+        fleet.run()
+        let_pass(agent, wait + timedelta(seconds=1))
+        recover_maintenance_calls()
+    fleet.run()
 
 
 def calls_of(agent: Agent) -> list[ExternalCall]:

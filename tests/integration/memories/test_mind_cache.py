@@ -350,9 +350,6 @@ def test_rows_restored_from_another_cluster_are_not_read_each_time(
     assert [entry.image for entry in here._entries.values()] == images
 
 
-# --- Isolation --------------------------------------------------------------------------------------
-
-
 def test_a_suspended_tenants_mind_is_not_used_and_dropped(asker: Asker, here: MindsAtHand) -> None:
     assert len(here) == 1
     suspend_tenant(slug="acme", actor=ACTOR)

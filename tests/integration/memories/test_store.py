@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import transaction
 
 from apps.agents.models import Agent
-from apps.memories.models import CodeSnippet
+from apps.memories.models import CodeSnippet, Upkeep
 from apps.memories.services.retention.forgetting import expire_memories
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.snippets import SaidTexts, store_code
@@ -17,7 +17,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.errors import ContentInvalid, TenantRequired
 from arbor.memory.content import MAX_CONTENT_BYTES
-from arbor.memory.values import MemoryStatus, MemoryType
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,
@@ -269,3 +269,70 @@ def test_code_of_several_agents_takes_one_statement(
         stored = {(row.agent_id, row.language, len(row.source)) for row in rows}
     assert stored == {(mind.id, "python", 11), (mind.id, "sh", 11), (other_mind.id, "python", 200)}
     assert len(rows) == 3
+
+
+# --- Flags, importance and expiry --------------------------------------------------------------------
+
+
+def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
+    keep(mind, a_memory("The ferry leaves at dawn."))
+    keep(mind, a_memory("The bell rings at noon."))
+    with tenant_transaction(mind.tenant_id):
+        flags = list(Upkeep.objects.values_list("stale", "unclustered", "unextracted", "unweighed"))
+        mind.refresh_from_db()
+        assert mind.mind.embedding_dimension == 256
+    assert flags == [(True, True, True, False)] * 2
+
+
+def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_MAINTENANCE_MODEL = "openai/small"
+    settings.ARBOR_WEIGH_MEMORIES = True
+    keep(mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4))
+    with tenant_transaction(mind.tenant_id):
+        unweighed = Upkeep.objects.filter(unweighed=True).values_list("memory__content", flat=True)
+        assert list(unweighed) == ["The ferry leaves at dawn."]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts", "importance", "retention", "days"),
+    [
+        ("Ok, thanks!", {}, 0.15, Retention.ROUTINE, 7),
+        ("We decided on the red one.", {}, 0.7, Retention.DECISION, 90),
+        ("The request failed.", {"role": "assistant"}, 0.6, Retention.ERROR, 14),
+        ("I submitted the form.", {"role": "assistant"}, 0.6, Retention.TASK, 30),
+        ("Remember this: pier 3.", {}, 1.0, Retention.PERMANENT, None),
+        ("The river froze.", {}, 0.5, Retention.LASTING, None),
+        ("Ok, thanks!", {"importance": 0.9, "retention": Retention.LASTING}, 0.9, Retention.LASTING, None),
+        ("Remember this: pier 3.", {"importance": 0.2}, 0.2, Retention.PERMANENT, None),
+        # The event is old; its retention begins now.
+        ("We decided.", {"occurred_at": NOON - timedelta(days=900)}, 0.7, Retention.DECISION, 90),
+    ],
+)
+def test_a_memory_without_importance_is_appraised_when_stored(
+    mind: Agent, text: str, parts: dict[str, Any], importance: float, retention: Retention, days: int | None
+) -> None:
+    keep(mind, a_memory(text, **parts))
+    (row,) = memories_of(mind)
+    assert row.importance == pytest.approx(importance)
+    assert row.retention == retention
+    if days is None:
+        assert row.expires_at is None
+    else:
+        assert row.expires_at is not None
+        assert abs(row.expires_at - datetime.now(UTC) - timedelta(days=days)) < timedelta(minutes=5)
+
+
+def test_a_given_expiry_wins_over_permanence(mind: Agent) -> None:
+    until = NOON + timedelta(days=9000)
+    keep(mind, a_memory("Remember this: pier 3.", expires_at=until))
+    (row,) = memories_of(mind)
+    assert (row.expires_at, row.retention) == (until, Retention.LASTING)
+
+
+def test_an_operator_turns_the_times(mind: Agent, settings: Any) -> None:
+    settings.ARBOR_TTL_DAYS = {"routine": 0.0, "decision": 2.0}
+    keep(mind, a_memory("Ok, thanks!"), a_memory("We decided on the red one."))
+    small_talk, decision = memories_of(mind)
+    assert small_talk.expires_at is None
+    assert decision.expires_at is not None
+    assert decision.expires_at < datetime.now(UTC) + timedelta(days=3)
