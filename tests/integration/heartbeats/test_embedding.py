@@ -30,10 +30,10 @@ from arbor.heartbeat.reply import MemoryNote, Reply
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
+from tests.integration.heartbeats.batch import Batch, counted
 from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.together import Together, counted
 from tests.unit.heartbeat.beats import heartbeat_of
 from tests.unit.heartbeat.builders import goal
 
@@ -257,9 +257,9 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
 
 
 @pytest.fixture
-def several(
+def batch(
     fleet: Fleet, tenant: Tenant, new_agent: Callable[..., Agent], remote: _Remote, uncut: None
-) -> Together:
+) -> Batch:
     """Return agents of one tenant, the first two of which have vectors from the remote embedder."""
     agents = [new_agent(tenant, name=f"Agent {number}") for number in range(3)]
     for agent in agents[:2]:
@@ -268,16 +268,16 @@ def several(
         memory_of(agent, "Ferries leave at noon.")
     remote.asked.clear()
     remote.open.clear()
-    return Together(fleet, agents)
+    return Batch(fleet, agents)
 
 
 def test_a_batch_leaves_its_transaction_once_for_all_vectors(
-    several: Together, remote: _Remote, scripted: Script
+    batch: Batch, remote: _Remote, scripted: Script
 ) -> None:
     scripted(RECALLS, REST, repeat=True)
-    several.begin()
+    batch.make_due()
     with counted() as sent:
-        assert len(several.walk()) == 3
+        assert len(batch.run_leg()) == 3
 
     assert remote.open == {False}
     # The leases are locked, marked as running, and locked again.
@@ -289,43 +289,43 @@ def test_a_batch_leaves_its_transaction_once_for_all_vectors(
         )
         == 1
     )
-    several.answer()
-    while several.walk():
-        several.answer()
-    assert [beat.status for beat in several.beats()] == [HeartbeatStatus.DONE] * 3
+    batch.execute_calls()
+    while batch.run_leg():
+        batch.execute_calls()
+    assert [beat.status for beat in batch.beats()] == [HeartbeatStatus.DONE] * 3
     assert remote.open == {False}
 
 
 def test_leases_count_as_running_while_a_batch_embeds(
-    several: Together, remote: _Remote, scripted: Script
+    batch: Batch, remote: _Remote, scripted: Script
 ) -> None:
     scripted(REST, repeat=True)
     states: list[set[str]] = []
 
     def look() -> None:
-        states.append({schedule_of(agent).state for agent in several.agents})
+        states.append({schedule_of(agent).state for agent in batch.agents})
 
     remote.meanwhile = look
-    several.begin()
-    several.walk()
+    batch.make_due()
+    batch.run_leg()
     assert states != []
     assert all(state == {ScheduleState.RUNNING} for state in states)
 
 
 def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
-    several: Together, remote: _Remote, scripted: Script, fleet: Fleet
+    batch: Batch, remote: _Remote, scripted: Script, fleet: Fleet
 ) -> None:
     scripted(REST, repeat=True)
-    lost_agent = several.agents[1]
+    lost_agent = batch.agents[1]
 
     def taken_over() -> None:
         remote.meanwhile = None
         lose_lease(lost_agent)
         assert fleet.dispatch().lost == 1
 
-    several.begin()
+    batch.make_due()
     remote.meanwhile = taken_over
-    assert several.walk() == {agent.id for agent in several.agents} - {lost_agent.id}
+    assert batch.run_leg() == {agent.id for agent in batch.agents} - {lost_agent.id}
     assert beats_of(lost_agent) == []
     fleet.run()
-    assert [beat.status for beat in several.beats()] == [HeartbeatStatus.DONE] * 3
+    assert [beat.status for beat in batch.beats()] == [HeartbeatStatus.DONE] * 3

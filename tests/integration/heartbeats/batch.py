@@ -9,23 +9,27 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
+import pytest
 from django.db import connections
 
-from apps.agents.models import Agent, AgentState, Percept
+from apps.agents.models import Agent, AgentState, Percept, ScheduleState
 from apps.audit.models import AuditEvent
 from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
 from apps.goals.models import Goal, GoalMemoryLink, Intent, ProgressNote
-from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.runner import advance_heartbeats
 from apps.heartbeats.services.trace import steps_of
 from apps.memories.models import BufferItem, Edge, Memory, MemoryAccess
 from apps.queues import Task, TaskMessage
 from apps.selves.models import Experience, Proposal
+from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
-from tests.integration.heartbeats.conftest import make_due
+from tests.integration.heartbeats.conftest import make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
 EIGHT = 8
+
+type Make = Callable[..., Agent]
 
 #: Keys that differ each time: ids, times, durations.
 _VARIES = re.compile(
@@ -36,7 +40,7 @@ _TIMES = {"at", "started_at", "ended_at", "occurred_at", "satisfied_at", "observ
 _DIFFER = {"own_ms", "elapsed_ms", "duration_ms"}
 
 
-class Together:
+class Batch:
     """Agents of a tenant whose messages one worker executes as a batch."""
 
     def __init__(self, fleet: Fleet, agents: Sequence[Agent]) -> None:
@@ -48,7 +52,7 @@ class Together:
         """Return the id of the agents' tenant."""
         return self.agents[0].tenant_id
 
-    def begin(self) -> None:
+    def make_due(self) -> None:
         """Make all agents due."""
         for agent in self.agents:
             make_due(agent)
@@ -57,15 +61,15 @@ class Together:
     def leases(self, agents: Iterable[Agent] | None = None) -> list[tuple[UUID, int]]:
         """Take the messages of these agents' heartbeats, or of all."""
         ids = {str(agent.id) for agent in (self.agents if agents is None else agents)}
-        messages = [message for message in self._fleet.messages if _walks(message, ids)]
-        self._fleet.messages[:] = [message for message in self._fleet.messages if not _walks(message, ids)]
+        messages = [message for message in self._fleet.messages if _advances(message, ids)]
+        self._fleet.messages[:] = [message for message in self._fleet.messages if not _advances(message, ids)]
         return [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in messages]
 
-    def walk(self) -> set[UUID]:
+    def run_leg(self) -> set[UUID]:
         """Run all heartbeats that are ready, in one batch."""
         return advance_heartbeats(tenant_id=self.tenant_id, leases=self.leases())
 
-    def answer(self) -> None:
+    def execute_calls(self) -> None:
         """Execute all pending calls."""
         messages = [message for message in self._fleet.messages if message.task is Task.EXECUTE_CALL]
         self._fleet.messages[:] = [
@@ -76,17 +80,17 @@ class Together:
 
     def run(self) -> int:
         """Run the heartbeats of all agents to their ends, each leg in one batch; return the number of legs."""
-        self.begin()
+        self.make_due()
         legs = 0
         while self._fleet.messages:
-            self.walk()
-            self.answer()
+            self.run_leg()
+            self.execute_calls()
             legs += 1
         return legs
 
     def run_singly(self) -> None:
         """Run the heartbeats of all agents to their ends, one after the other."""
-        self.begin()
+        self.make_due()
         self._fleet.run()
 
     def beats(self) -> list[Heartbeat]:
@@ -96,7 +100,7 @@ class Together:
             return sorted(rows, key=lambda beat: (beat.agent.name, beat.started_at))
 
 
-def _walks(message: TaskMessage, agents: set[str]) -> bool:
+def _advances(message: TaskMessage, agents: set[str]) -> bool:
     return message.task is Task.ADVANCE and message.arguments["agent_id"] in agents
 
 
@@ -116,7 +120,7 @@ def counted(*, control: bool = False) -> Iterator[list[str]]:
         yield sent
 
 
-def shortly(statements: Iterable[str]) -> str:
+def shorten(statements: Iterable[str]) -> str:
     """Return the beginnings of statements, one a line."""
     return "\n".join(" ".join(statement.split())[:110] for statement in statements)
 
@@ -229,3 +233,30 @@ _ROWS: Mapping[str, Callable[[UUID], Iterable[Any]]] = {
     "ledger": _listed(LedgerEntry, "purpose", "error_kind"),
     "usage": _listed(DailyUsage, "beats", "calls", "level"),
 }
+
+
+def batch_of_eight(fleet: Fleet, tenant: Tenant, make: Make) -> Batch:
+    """Create eight agents of one tenant."""
+    return Batch(fleet, [make(tenant, name=f"Agent {number}") for number in range(EIGHT)])
+
+
+@pytest.fixture
+def batch(fleet: Fleet, tenant: Tenant, new_agent: Make) -> Batch:
+    """Return eight agents of one tenant."""
+    return batch_of_eight(fleet, tenant, new_agent)
+
+
+def statuses_of(batch: Batch) -> list[str]:
+    return [str(beat.status) for beat in batch.beats()]
+
+
+def assert_one_heartbeat_each(batch: Batch, *, but: dict[int, str] | None = None) -> None:
+    """Check that each agent has one completed heartbeat, except for the statuses given by number."""
+    expected = [(but or {}).get(number, str(HeartbeatStatus.DONE)) for number in range(EIGHT)]
+    assert statuses_of(batch) == expected
+    for agent, status in zip(batch.agents, expected, strict=True):
+        with tenant_transaction(agent.tenant_id):
+            beats = AgentState.objects.get(agent_id=agent.id).beats
+            narratives = Memory.objects.filter(agent_id=agent.id, session="heartbeats").count()
+        assert (beats, narratives) == ((1, 1) if status == HeartbeatStatus.DONE else (0, 0))
+        assert schedule_of(agent).state == ScheduleState.IDLE
