@@ -12,11 +12,11 @@ from django.conf import settings
 from django.db import connections
 
 import apps.heartbeats.services.runner as runner
-from apps.agents.models import Agent, HeartbeatSchedule
+from apps.agents.models import Agent, AgentState, HeartbeatSchedule
 from apps.agents.services.templates import seed_builtin_templates
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
-from apps.goals.models import Goal
+from apps.goals.models import Goal, Intent
 from apps.goals.services.goals import create_goal
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services import calls
@@ -98,6 +98,16 @@ def goal(agent: Agent) -> Goal:
 
 
 @pytest.fixture
+def idle_agent(agent: Agent, scripted: Script) -> Agent:
+    """Return an agent without goals, whose scripted model rests."""
+    scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        Intent.objects.filter(agent_id=agent.id).delete()
+        Goal.objects.filter(agent_id=agent.id).delete()
+    return agent
+
+
+@pytest.fixture
 def runtime(tenant: Tenant, agent: Agent) -> AgentRuntime:
     """Return the tenant's runtime, as a program opens it."""
     return open_runtime(tenant=tenant.slug, actor="program:test")
@@ -112,6 +122,14 @@ def uncut(monkeypatch: pytest.MonkeyPatch) -> None:
 def make_due(agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> None:
     """Make the agent due."""
     _schedule(agent, f"next_due_at = now() - interval '{ago.total_seconds()} seconds'")
+
+
+def run_heartbeat(fleet: Fleet, agent: Agent, *, ago: timedelta = timedelta(seconds=1)) -> Heartbeat:
+    """Make the agent due, run its heartbeat, and return it."""
+    make_due(agent, ago=ago)
+    fleet.dispatch()
+    fleet.run()
+    return last_of(agent)
 
 
 def lose_lease(agent: Agent) -> None:
@@ -136,5 +154,12 @@ def beats_of(agent: Agent) -> list[Heartbeat]:
         return list(Heartbeat.objects.filter(agent_id=agent.id).order_by("started_at"))
 
 
+def state_of(agent: Agent) -> AgentState:
+    """Return the agent's state."""
+    with tenant_transaction(agent.tenant_id):
+        return AgentState.objects.get(agent_id=agent.id)
+
+
 def last_of(agent: Agent) -> Heartbeat:
+    """Return the agent's latest heartbeat."""
     return beats_of(agent)[-1]

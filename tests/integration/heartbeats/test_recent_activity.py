@@ -10,6 +10,7 @@ import pytest
 
 from apps.agents.models import Agent, AgentState
 from apps.fleet.policy import set_policy
+from apps.goals.models import Goal
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus
 from apps.heartbeats.services.recent_activity import exhausted_of, glances_of, spending_of
 from apps.heartbeats.services.situation import load_situation
@@ -20,14 +21,14 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import ModelRefused
 from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, RecentActivity, notices_of
 from arbor.heartbeat.situation import NoticeKind
-from arbor.models.ports import ScriptedModel
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import EpisodeFactory
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.beater import Script
+from tests.integration.heartbeats.conftest import REST, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 
 
-def live(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
+def record_heartbeats(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
     """Store records of heartbeats, oldest first."""
     now = datetime.now(UTC)
     for ago, values in zip(range(len(beats), 0, -1), beats, strict=True):
@@ -71,7 +72,7 @@ def test_a_topic_that_comes_back_is_seen_in_every_action(
     with tenant_transaction(agent.tenant_id):
         # Receipts between them make no difference.
         once = [acted(action, params), RECEIPT, RECEIPT]
-        live(agent, once * 3)
+        record_heartbeats(agent, once * 3)
         assert (
             f"You have turned to “{topic}” in 3 heartbeats in a row." in noticed_kinds(agent)[NoticeKind.LOOP]
         )
@@ -80,9 +81,9 @@ def test_a_topic_that_comes_back_is_seen_in_every_action(
 def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         inquiries = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
-        live(agent, [acted("inquire_shallow", question) for question in inquiries])
+        record_heartbeats(agent, [acted("inquire_shallow", question) for question in inquiries])
         assert "“tides”" in noticed_kinds(agent)[NoticeKind.LOOP]
-        live(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
+        record_heartbeats(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
         assert NoticeKind.LOOP not in noticed_kinds(agent)
 
 
@@ -118,14 +119,14 @@ def test_unsummarized_episodes_are_counted_for_one_agent(
 
 def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        live(agent, [{"energy_start": 20.0, "energy_end": 19.0}, RECEIPT] * 24)
+        record_heartbeats(agent, [{"energy_start": 20.0, "energy_end": 19.0}, RECEIPT] * 24)
         assert "you left 9.0 of 10 energy" in noticed_kinds(agent)[NoticeKind.HOARDING]
 
 
 @pytest.mark.parametrize("budget", ["actions", "ticks"])
 def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, budget: str) -> None:
     with tenant_transaction(agent.tenant_id):
-        live(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
+        record_heartbeats(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
         assert exhausted_of(load_situation(agent.id)["pulse"]) == 3
         assert NoticeKind.HOARDING in noticed_kinds(agent)
         set_policy(agent_id=agent.id, changes={"budget": budget}, actor="test")
@@ -136,21 +137,11 @@ def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, 
 def test_ticks_paid_by_cycles_are_no_energy(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         spent = {"energy_start": 20.0, "energy_end": 12.0}
-        live(agent, [spent, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
+        record_heartbeats(agent, [spent, {"energy_start": 3.0, "energy_end": 0.0, "trigger": "cycle"}] * 24)
         situation = load_situation(agent.id)
         assert exhausted_of(situation["pulse"]) == 0
         assert spending_of(situation["pulse"]) == [(20.0, 12.0)] * 24
         assert NoticeKind.HOARDING not in noticed_kinds(agent)
-
-
-type Scripted = Callable[..., ScriptedModel]
-
-
-def beat(fleet: Fleet, agent: Agent) -> Heartbeat:
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
-    return beats_of(agent)[-1]
 
 
 def stored_notices(agent: Agent) -> dict[str, str]:
@@ -160,29 +151,42 @@ def stored_notices(agent: Agent) -> dict[str, str]:
 
 
 def test_unreadable_replies_are_noticed_as_many_as_there_are(
-    fleet: Fleet, agent: Agent, scripted: Scripted
+    fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted("nothing to read", repeat=True)
-    assert beat(fleet, agent).status == HeartbeatStatus.FAILED
+    assert run_heartbeat(fleet, agent).status == HeartbeatStatus.FAILED
     assert "1 time in a row" in stored_notices(agent)["invalid_replies"]
-    beat(fleet, agent)
+    run_heartbeat(fleet, agent)
     assert "2 times in a row" in stored_notices(agent)["invalid_replies"]
     assert fleet_status().notices["invalid_replies"] == 1
 
 
-def test_an_answer_that_can_be_used_is_noticed_as_well(
-    fleet: Fleet, agent: Agent, scripted: Scripted
-) -> None:
+def test_an_answer_that_can_be_used_is_noticed_as_well(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted("nothing to read", "nothing to read", "nothing to read", REST)
-    beat(fleet, agent)
-    assert beat(fleet, agent).status == HeartbeatStatus.DONE
+    run_heartbeat(fleet, agent)
+    assert run_heartbeat(fleet, agent).status == HeartbeatStatus.DONE
     assert "invalid_replies" not in stored_notices(agent)
 
 
 def test_refusals_are_noticed_while_every_beat_is_refused(
-    fleet: Fleet, agent: Agent, scripted: Scripted
+    fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(ModelRefused("not that"), repeat=True)
     for _ in range(3):
-        assert beat(fleet, agent).status == HeartbeatStatus.FAILED
+        assert run_heartbeat(fleet, agent).status == HeartbeatStatus.FAILED
     assert "refusals" in stored_notices(agent)
+
+
+def test_notices_are_stored_and_shown_to_the_agent(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+    model = scripted(REST, repeat=True)
+    with tenant_transaction(agent.tenant_id):
+        goal = Goal.objects.filter(agent_id=agent.id, state="active").first()
+        assert goal is not None
+        Goal.objects.filter(id=goal.id).update(touched_at=datetime.now(UTC) - timedelta(days=8))
+    for _ in range(4):
+        run_heartbeat(fleet, agent)
+    prompt = model.requests[-1].messages[0].content
+    assert "## Noticed about yourself" in prompt
+    assert f"no progress for a week on: {goal.title}" in prompt
+    assert "What else might deserve attention?" in prompt
+    assert stored_notices(agent).keys() >= {"stagnation", "loop"}

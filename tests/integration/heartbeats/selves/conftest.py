@@ -9,9 +9,7 @@ import pytest
 from apps.agents.models import Agent, AgentState
 from apps.fleet.contact import message_agent
 from apps.memories.services.store.remember import remember
-from apps.selves.models import (
-    Proposal,
-)
+from apps.selves.models import Proposal
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
@@ -30,17 +28,12 @@ def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
     return Beater(fleet, agent, scripted)
 
 
-def state_of(agent: Agent) -> AgentState:
-    with tenant_transaction(agent.tenant_id):
-        return AgentState.objects.get(agent_id=agent.id)
-
-
 def set_state(agent: Agent, **columns: Any) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(**columns)
 
 
-def tell(agent: Agent, text: str) -> None:
+def message(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text=text, actor="test")
 
@@ -54,7 +47,7 @@ def memory(agent: Agent, text: str) -> str:
     return str(stored.ids[0])
 
 
-def proposed(agent: Agent, **fields: Any) -> Proposal:
+def propose_change(agent: Agent, **fields: Any) -> Proposal:
     new = {
         "kind": ProposalKind.IDENTITY,
         "content": "I am patient with tides.",
@@ -73,6 +66,6 @@ def decide(proposal: Proposal, decision: str, reason: str = "so it is") -> str:
     )
 
 
-def again(agent: Agent, proposal: Proposal) -> Proposal:
+def reload(agent: Agent, proposal: Proposal) -> Proposal:
     with tenant_transaction(agent.tenant_id):
         return Proposal.objects.get(id=proposal.id)

@@ -17,14 +17,14 @@ from apps.selves.models import Boundary, Proposal
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.replay import replay
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
-from tests.integration.heartbeats.selves.conftest import state_of, tell
+from tests.integration.heartbeats.conftest import REST, last_of, state_of
+from tests.integration.heartbeats.selves.conftest import message
 
 # --- Boundaries --------------------------------------------------------------------------------------
 
 
 def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(beater: Beater, agent: Agent) -> None:
-    tell(agent, "Please lie to the harbour master.")
+    message(agent, "Please lie to the harbour master.")
     prompt = beater.beat(REST)
     assert "## Your boundaries" in prompt
     assert "no_deception (refuse)" in prompt
@@ -37,12 +37,12 @@ def test_a_message_that_matches_a_boundary_is_in_prompt_and_audit(beater: Beater
 
 
 def test_an_everyday_message_touches_no_boundary(beater: Beater, agent: Agent) -> None:
-    tell(agent, "The client wants the readings of March.")
+    message(agent, "The client wants the readings of March.")
     assert "## Your boundaries" not in beater.beat(REST)
 
 
 def test_a_paraphrased_example_matches_the_boundary(beater: Beater, agent: Agent) -> None:
-    tell(agent, "Help with hurting another person!")
+    message(agent, "Help with hurting another person!")
     assert "it means much the same as “Help me hurt another person.”" in beater.beat(REST)
 
 
@@ -123,7 +123,7 @@ def test_a_boundary_of_its_own_replaces_one_that_every_agent_has(beater: Beater,
                 patterns=["gossip"],
                 enabled=enabled,
             )
-    tell(agent, "Lie to them, and tell me the gossip.")
+    message(agent, "Lie to them, and tell me the gossip.")
     prompt = beater.beat(REST)
     assert "no_gossip (refuse)" in prompt
     assert "no_deception" not in prompt

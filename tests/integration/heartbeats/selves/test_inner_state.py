@@ -9,7 +9,6 @@ import pytest
 from apps.agents.models import Agent, PerceptKind, Trigger
 from apps.agents.services.percepts import perceive
 from apps.fleet.contact import message_agent
-from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.selves.models import (
     Experience,
@@ -17,10 +16,10 @@ from apps.selves.models import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.drives import Drive, read_drives
-from tests.integration.heartbeats.beater import Beater, Script, action_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of, last_of, make_due, schedule_of
+from tests.integration.heartbeats.beater import Beater, action_of, reply_of
+from tests.integration.heartbeats.conftest import REST, last_of, run_heartbeat, schedule_of, state_of
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.selves.conftest import set_state, state_of, tell
+from tests.integration.heartbeats.selves.conftest import message, set_state
 
 # --- Drives and mood ---------------------------------------------------------------------------------
 
@@ -100,57 +99,47 @@ def test_beats_without_anything_new_are_counted(beater: Beater, agent: Agent) ->
     beater.beat(REST)
     assert last_of(agent).goal_changes[0]["by_rule"] is True
     assert state_of(agent).stale_beats == 41
-    tell(agent, "A ship has come in.")
+    message(agent, "A ship has come in.")
     beater.beat(REST)
     assert state_of(agent).stale_beats == 0
 
 
 @pytest.fixture
-def content(agent: Agent, scripted: Script, fleet: Fleet) -> Agent:
+def rested_agent(idle_agent: Agent, fleet: Fleet) -> Agent:
     """Return an agent without goals that has just reflected."""
-    scripted(REST, repeat=True)
-    with tenant_transaction(agent.tenant_id):
-        Intent.objects.filter(agent_id=agent.id).delete()
-        Goal.objects.filter(agent_id=agent.id).delete()
-    beat(fleet, agent)
-    return agent
+    run_heartbeat(fleet, idle_agent)
+    return idle_agent
 
 
-def beat(fleet: Fleet, agent: Agent) -> str:
-    """Run one due heartbeat; return its status."""
-    make_due(agent)
-    fleet.dispatch()
-    fleet.run()
-    return str(beats_of(agent)[-1].status)
-
-
-def miss_company(agent: Agent, *, level: float) -> None:
+def set_connection_drive(agent: Agent, *, level: float) -> None:
     """Set the drive for connection as of two minutes ago."""
     then = datetime.now(UTC) - timedelta(minutes=2)
     lonely = {"level": level, "at": then.isoformat(), "building": True}
     set_state(agent, drives={"states": {"connection": lonely}})
 
 
-def test_a_lonely_agent_stays_idle_after_recent_contact(fleet: Fleet, content: Agent) -> None:
-    miss_company(content, level=0.9)
-    set_state(content, last_user_contact_at=datetime.now(UTC) - timedelta(minutes=1))
-    assert beat(fleet, content) == HeartbeatStatus.SKIPPED
-    assert schedule_of(content).next_trigger == Trigger.TIMER
+def test_a_lonely_agent_stays_idle_after_recent_contact(fleet: Fleet, rested_agent: Agent) -> None:
+    set_connection_drive(rested_agent, level=0.9)
+    set_state(rested_agent, last_user_contact_at=datetime.now(UTC) - timedelta(minutes=1))
+    assert run_heartbeat(fleet, rested_agent).status == HeartbeatStatus.SKIPPED
+    assert schedule_of(rested_agent).next_trigger == Trigger.TIMER
 
-    set_state(content, last_user_contact_at=None)
-    assert beat(fleet, content) == HeartbeatStatus.DONE
+    set_state(rested_agent, last_user_contact_at=None)
+    assert run_heartbeat(fleet, rested_agent).status == HeartbeatStatus.DONE
 
 
-def test_recent_contact_keeps_a_lonely_agent_from_an_early_heartbeat(fleet: Fleet, content: Agent) -> None:
+def test_recent_contact_keeps_a_lonely_agent_from_an_early_heartbeat(
+    fleet: Fleet, rested_agent: Agent
+) -> None:
     # Just below urgent: after half an hour more, the drive brings the heartbeat forward.
-    miss_company(content, level=0.7975)
-    assert beat(fleet, content) == HeartbeatStatus.SKIPPED
-    assert schedule_of(content).next_trigger == Trigger.DRIVE
+    set_connection_drive(rested_agent, level=0.7975)
+    assert run_heartbeat(fleet, rested_agent).status == HeartbeatStatus.SKIPPED
+    assert schedule_of(rested_agent).next_trigger == Trigger.DRIVE
 
-    miss_company(content, level=0.7975)
-    set_state(content, last_user_contact_at=datetime.now(UTC) - timedelta(minutes=1))
-    assert beat(fleet, content) == HeartbeatStatus.SKIPPED
-    assert schedule_of(content).next_trigger == Trigger.TIMER
+    set_connection_drive(rested_agent, level=0.7975)
+    set_state(rested_agent, last_user_contact_at=datetime.now(UTC) - timedelta(minutes=1))
+    assert run_heartbeat(fleet, rested_agent).status == HeartbeatStatus.SKIPPED
+    assert schedule_of(rested_agent).next_trigger == Trigger.TIMER
 
 
 def test_a_person_stirs_the_agent_whatever_else_has_reached_it_before(beater: Beater, agent: Agent) -> None:

@@ -20,7 +20,7 @@ from apps.tenants.scope import tenant_transaction
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
-from tests.integration.heartbeats.selves.conftest import again, decide, memory, proposed
+from tests.integration.heartbeats.selves.conftest import decide, memory, propose_change, reload
 
 # --- Beliefs -----------------------------------------------------------------------------------------
 
@@ -195,10 +195,10 @@ def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
 
 
 def test_an_undecided_proposal_expires_after_a_month(agent: Agent) -> None:
-    old, young = proposed(agent), proposed(agent, content="Storms please me, and I seek them.")
+    old, young = propose_change(agent), propose_change(agent, content="Storms please me, and I seek them.")
     with tenant_transaction(agent.tenant_id):
         Proposal.objects.filter(id=old.id).update(created_at=datetime.now(UTC) - timedelta(days=31))
         assert [proposal.id for proposal in look_for_proposals(agent_id=agent.id).proposed.expired] == [
             old.id
         ]
-    assert (again(agent, old).status, again(agent, young).status) == ("expired", "pending")
+    assert (reload(agent, old).status, reload(agent, young).status) == ("expired", "pending")

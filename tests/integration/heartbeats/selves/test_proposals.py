@@ -18,13 +18,13 @@ from apps.tenants.scope import tenant_transaction
 from arbor.selves.proposals import ProposalKind, ProposalStatus
 from tests.integration.heartbeats.beater import Beater, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
-from tests.integration.heartbeats.selves.conftest import again, decide, memory, proposed
+from tests.integration.heartbeats.selves.conftest import decide, memory, propose_change, reload
 
 # --- Proposals and insights --------------------------------------------------------------------------
 
 
 def test_an_accepted_proposal_becomes_an_aspect(beater: Beater, agent: Agent) -> None:
-    proposal = proposed(agent)
+    proposal = propose_change(agent)
     prompt = beater.beat(decide(proposal, "accept"))
     assert f"[{proposal.id}] identity, 70% sure" in prompt
     with tenant_transaction(agent.tenant_id):
@@ -32,31 +32,31 @@ def test_an_accepted_proposal_becomes_an_aspect(beater: Beater, agent: Agent) ->
         change = SelfChange.objects.get(proposal_id=proposal.id)
     assert (change.what, change.target_id) == ("aspect", aspect.id)
     assert change.decided_by == f"heartbeat:{last_of(agent).id}"
-    assert again(agent, proposal).status == ProposalStatus.ACCEPTED
+    assert reload(agent, proposal).status == ProposalStatus.ACCEPTED
     assert "I am patient with tides." in beater.beat(REST)
 
 
 def test_a_rejected_one_changes_nothing_and_keeps_the_reason(beater: Beater, agent: Agent) -> None:
-    proposal = proposed(agent)
+    proposal = propose_change(agent)
     beater.beat(decide(proposal, "reject", "I am not"))
-    rejected = again(agent, proposal)
+    rejected = reload(agent, proposal)
     assert (rejected.status, rejected.reason) == (ProposalStatus.REJECTED, "I am not")
     with tenant_transaction(agent.tenant_id):
         assert not IdentityAspect.objects.filter(content=proposal.content).exists()
 
 
 def test_a_deferred_one_is_shown_again(beater: Beater, agent: Agent) -> None:
-    proposal = proposed(agent)
+    proposal = propose_change(agent)
     beater.beat(decide(proposal, "defer"))
-    assert again(agent, proposal).deferrals == 1
+    assert reload(agent, proposal).deferrals == 1
     assert "put off 1 times" in beater.beat(REST)
 
 
 def test_an_agent_accepts_one_aspect_in_four_hours(beater: Beater, agent: Agent) -> None:
-    first, second = proposed(agent), proposed(agent, content="Storms please me.")
+    first, second = propose_change(agent), propose_change(agent, content="Storms please me.")
     beater.beat(decide(first, "accept"))
     beater.beat(decide(second, "accept"))
-    assert again(agent, second).status == ProposalStatus.PENDING
+    assert reload(agent, second).status == ProposalStatus.PENDING
     (dropped,) = last_of(agent).dropped
     assert dropped["path"] == "proposal_decisions[0]"
     assert "changes slowly" in dropped["reason"]
@@ -65,7 +65,7 @@ def test_an_agent_accepts_one_aspect_in_four_hours(beater: Beater, agent: Agent)
 def test_a_decision_about_nothing_is_dropped_with_its_reason(
     beater: Beater, agent: Agent, other_tenant: Any, new_agent: Any
 ) -> None:
-    foreign = proposed(new_agent(other_tenant, name="Bo"))
+    foreign = propose_change(new_agent(other_tenant, name="Bo"))
     beater.beat(
         reply_of(
             proposal_decisions=[
@@ -87,7 +87,7 @@ def test_a_decision_about_nothing_is_dropped_with_its_reason(
 def test_an_accepted_proposal_is_remembered_by_its_kind(
     beater: Beater, agent: Agent, kind: str, memory_type: str
 ) -> None:
-    proposal = proposed(agent, kind=ProposalKind(kind), content="Nets dry fastest at noon.", change={})
+    proposal = propose_change(agent, kind=ProposalKind(kind), content="Nets dry fastest at noon.", change={})
     beater.beat(decide(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         memory = Memory.objects.get(content="Nets dry fastest at noon.")
@@ -98,7 +98,7 @@ def test_an_accepted_proposal_is_remembered_by_its_kind(
 
 def test_a_preference_that_is_accepted_is_shown(beater: Beater, agent: Agent) -> None:
     change = {"key": "tone", "value": "short sentences"}
-    proposal = proposed(agent, kind=ProposalKind.PREFERENCE, content="Write briefly.", change=change)
+    proposal = propose_change(agent, kind=ProposalKind.PREFERENCE, content="Write briefly.", change=change)
     beater.beat(decide(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         assert Preference.objects.get(agent_id=agent.id).value == "short sentences"
