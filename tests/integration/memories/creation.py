@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from apps.agents.models import Agent
 from apps.memories.models import Mind
 from apps.memories.services.embedding.minds import installation_model
 from apps.memories.services.store.create import Creation, create_memories
-from apps.tenants.scope import current_tenant
+from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail, StrategicDetail
 
@@ -62,3 +63,12 @@ def open_mind(agent_id: UUID) -> EmbeddingModel:
     new = {"embedding_model": model.name, "embedding_dimension": model.dimension}
     mind, _ = Mind.objects.get_or_create(tenant_id=current_tenant(), agent_id=agent_id, defaults=new)
     return EmbeddingModel(name=mind.embedding_model, dimension=mind.embedding_dimension)
+
+
+def give_mind(agent: Agent, model: EmbeddingModel) -> None:
+    """Give an agent a mind by this model."""
+    with tenant_transaction(agent.tenant_id):
+        open_mind(agent.id)
+        Mind.objects.filter(agent_id=agent.id).update(
+            embedding_model=model.name, embedding_dimension=model.dimension
+        )

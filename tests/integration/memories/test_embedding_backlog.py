@@ -13,12 +13,12 @@ import pytest
 from django.db.models import F
 
 from apps.agents.models import Agent
-from apps.memories.models import BufferItem, EmbedderFault, EmbeddingCacheEntry, Episode, Mind, Upkeep
+from apps.memories.models import BufferItem, EmbedderFault, EmbeddingCacheEntry, Episode, Upkeep
 from apps.memories.services.embedding import backlog as embedding_backlog
 from apps.memories.services.embedding import embedding
 from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.backlog import embedding_backlog as count_backlog
-from apps.memories.services.embedding.embedders import check_embedder, embedder_faults, other_models
+from apps.memories.services.embedding.embedders import embedder_faults
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.recall.recaller import recall
 from apps.memories.services.retention.forgetting import expire_memories
@@ -40,7 +40,7 @@ from tests.integration.memories.conftest import (
     memories_of,
     turns,
 )
-from tests.integration.memories.creation import open_mind
+from tests.integration.memories.creation import give_mind
 
 WORDLLAMA = EmbeddingModel(name="wordllama", dimension=256)
 SHORT = EmbeddingModel(name="wordllama", dimension=64)
@@ -54,14 +54,6 @@ def keep(agent: Agent, *memories: NewMemory) -> None:
 
 def unembedded(agent: Agent) -> list[str]:
     return [memory.content for memory in memories_of(agent) if memory.embedding is None]
-
-
-def give_mind(agent: Agent, model: EmbeddingModel) -> None:
-    with tenant_transaction(agent.tenant_id):
-        open_mind(agent.id)
-        Mind.objects.filter(agent_id=agent.id).update(
-            embedding_model=model.name, embedding_dimension=model.dimension
-        )
 
 
 def lengths(agent: Agent) -> set[int]:
@@ -403,40 +395,3 @@ def test_the_backlog_says_how_much_waits_and_how_long(mind: Agent, foreign_mind:
     with tenant_transaction(mind.tenant_id):
         mind.memories.update(created_at=datetime.now(UTC) + timedelta(hours=1))
     assert count_backlog().oldest < timedelta(minutes=1), "a clock that jumps makes no negative age"
-
-
-def test_an_embedder_is_seen_to_work_by_a_known_text() -> None:
-    check = check_embedder()
-    assert (check.model, check.made_by, check.error) == (WORDLLAMA, "wordllama/l2_supercat_256", "")
-    assert 0 < check.latency_s < 5
-    assert check_embedder(SHORT).made_by == "wordllama/l2_supercat_64"
-
-
-@pytest.mark.parametrize(
-    ("model", "message"),
-    [
-        (EmbeddingModel(name="tei/nowhere", dimension=64), "needs its server's address"),
-        (EmbeddingModel(name="wordllama", dimension=100), "must be 64, 128, 256"),
-    ],
-)
-def test_an_embedder_that_does_not_work_says_why(model: EmbeddingModel, message: str) -> None:
-    assert message in check_embedder(model).error
-
-
-def test_an_embedder_of_another_length_or_of_moods_does_not_pass(
-    remote: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert "vectors of 256 numbers" in check_embedder(REMOTE).error
-    remote.away = True
-    assert check_embedder().error == "the embedding server does not answer"
-    remote.away = False
-    rows = iter(np.eye(2, 256, dtype=np.float32))
-    monkeypatch.setattr(remote, "embed", lambda _: next(rows)[None])
-    assert "two different vectors" in check_embedder().error
-
-
-def test_other_models_of_agents_are_counted(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
-    for agent, model in ((mind, SHORT), (other_mind, WORDLLAMA), (foreign_mind, SHORT)):
-        give_mind(agent, model)
-    (other,) = other_models()
-    assert (other.model, other.agents) == (SHORT, 2)
