@@ -38,7 +38,7 @@ def test_the_runtime_lock_has_wheels_for(platform: str, tmp_path: Path) -> None:
     assert resolved.returncode == 0, resolved.stderr
 
 
-def test_a_package_without_a_wheel_is_noticed(tmp_path: Path) -> None:
+def test_a_package_without_a_wheel_is_detected(tmp_path: Path) -> None:
     lock = tmp_path / "sources.lock"
     lock.write_text("wordllama==0.4.0.post1\n")
     resolved = resolve(str(lock), "aarch64-unknown-linux-gnu", tmp_path / "target")

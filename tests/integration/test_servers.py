@@ -83,7 +83,7 @@ class TestPostgres:
         ]
         assert listening == [LOOPBACK]
 
-    def test_its_arguments_hold_no_password(self, postgres: EmbeddedPostgres) -> None:
+    def test_the_arguments_include_no_password(self, postgres: EmbeddedPostgres) -> None:
         assert postgres.password not in " ".join(postgres.launch().argv)
 
 
@@ -169,11 +169,11 @@ class TestValkey:
 
 
 class TestPorts:
-    def test_the_wanted_port_is_taken_when_free(self) -> None:
+    def test_the_preferred_port_is_used_when_free(self) -> None:
         wanted = free_port()
         assert free_port(wanted) == wanted
 
-    def test_the_next_free_port_is_taken_otherwise(self) -> None:
+    def test_the_next_free_port_replaces_a_used_one(self) -> None:
         with socket.create_server((LOOPBACK, 0)) as listener:
             wanted = listener.getsockname()[1]
             assert not is_free(wanted)

@@ -107,7 +107,7 @@ def test_its_schedule_is_off_until_it_is_started(make: Make, tenant: Tenant) -> 
     assert (schedule.state, schedule.interval_s) == (ScheduleState.OFF, 90)
 
 
-def test_the_templates_interval_holds_unless_another_is_asked_for(make: Make, tenant: Tenant) -> None:
+def test_a_new_agent_has_its_templates_interval(make: Make, tenant: Tenant) -> None:
     agent = make()
     with tenant_transaction(tenant.id):
         assert HeartbeatSchedule.objects.get(agent=agent).interval_s == 1800
@@ -154,12 +154,12 @@ def test_the_audit_log_lists_texts_shortened_for_working_memory(make: Make, tena
     assert shortened[0].startswith("why why")
 
 
-def test_a_template_that_is_not_there_is_refused_with_those_that_are(make: Make) -> None:
+def test_an_unknown_template_is_refused_with_the_existing_names(make: Make) -> None:
     with pytest.raises(NotFound, match=r"no template 'Scot'; there is: Alder, .*Scout"):
         make(template_name="Scot")
 
 
-def test_a_name_is_taken_whatever_its_case(make: Make) -> None:
+def test_a_used_name_is_refused_in_any_case(make: Make) -> None:
     make(name="Vega")
     with pytest.raises(AlreadyExists, match="'vega'"):
         make(name="vega")

@@ -183,7 +183,7 @@ def test_destroying_leaves_only_the_record(make: Make, tenant: Tenant) -> None:
         assert [agent.name for agent in Agent.objects.all()] == ["Rigel"]
 
 
-def test_a_message_brings_the_next_beat_forward(agent: Agent) -> None:
+def test_a_message_brings_the_next_heartbeat_forward(agent: Agent) -> None:
     do(agent, start_agent)
     with tenant_transaction(agent.tenant_id):
         HeartbeatSchedule.objects.update(next_due_at=timezone.now() + timedelta(hours=1))
@@ -193,7 +193,7 @@ def test_a_message_brings_the_next_beat_forward(agent: Agent) -> None:
         assert HeartbeatSchedule.objects.get().next_due_at <= timezone.now()
 
 
-def test_a_message_does_not_wake_an_agent_that_is_held(agent: Agent) -> None:
+def test_a_message_does_not_start_a_created_agent(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         due = HeartbeatSchedule.objects.get().next_due_at
         message_agent(agent_id=agent.id, text="Hello", actor=ACTOR)
@@ -201,7 +201,7 @@ def test_a_message_does_not_wake_an_agent_that_is_held(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("text", ["", " \n", "nul\0", "x" * 8001])
-def test_a_message_that_cannot_be_kept_is_refused(agent: Agent, text: str) -> None:
+def test_an_invalid_message_is_refused(agent: Agent, text: str) -> None:
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid, match="1 to 8,000 characters"):
         message_agent(agent_id=agent.id, text=text, actor=ACTOR)
 

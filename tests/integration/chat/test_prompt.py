@@ -114,9 +114,7 @@ def test_of_a_small_window_the_oldest_turns_are_left_out_and_counted(
     assert "they: fog" not in section
 
 
-def test_the_goals_are_those_of_now_and_not_those_of_the_last_beat(
-    agent: Agent, talk: Talk, scripted: Script
-) -> None:
+def test_the_prompt_lists_the_current_goals(agent: Agent, talk: Talk, scripted: Script) -> None:
     scripted(answering("Gladly."))
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()

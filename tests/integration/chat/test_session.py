@@ -105,7 +105,7 @@ def test_the_dispatcher_still_finds_who_is_due_by_its_index(agent: Agent) -> Non
     assert "heartbeats_due" in plan
 
 
-def test_a_conversation_that_mattered_brings_a_beat_about_at_once(
+def test_a_significant_conversation_brings_a_heartbeat_at_once(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     model = scripted(answering("I will."), REST)
@@ -137,7 +137,7 @@ def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted
     assert end(agent, ended.session).heartbeat_follows is False, "ended once more it stays as it is"
 
 
-def test_ten_questions_bring_a_beat_that_tends_the_memory(
+def test_ten_questions_bring_a_consolidating_heartbeat(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     scripted(*[answering("Yes.")] * 10, REST)
@@ -234,7 +234,7 @@ def test_nobody_talks_to_the_agents_of_a_suspended_tenant(agent: Agent, tenant: 
         open_session(agent_id=agent.id, person="cli:nora")
 
 
-def test_thoughts_are_those_of_heartbeats_and_conversations(
+def test_thoughts_of_heartbeats_and_conversations_are_listed(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
     scripted(REST, answering("Yes.", thinking="Nora is kind."))
@@ -309,7 +309,7 @@ def test_template_thoughts_still_in_mind_survive_a_rebuild(
     assert (again.after.curiosity, again.after.thoughts) == (rebuilt.after.curiosity, rebuilt.after.thoughts)
 
 
-def test_code_that_reaches_an_agent_by_message_is_kept(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_code_in_a_message_is_stored_as_a_snippet(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     from apps.fleet.contact import message_agent
 
     scripted(REST)

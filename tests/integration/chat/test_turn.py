@@ -176,7 +176,7 @@ def test_a_chat_falls_back_to_the_next_model_of_the_standard_tier(
     assert talk("And now?").error == "ModelRejected: no", "another model would not say otherwise"
 
 
-def test_a_day_that_is_used_up_is_said_and_no_model_is_asked(
+def test_a_used_up_daily_limit_is_reported_without_a_model_call(
     talk: Talk, scripted: Script, agent: Agent
 ) -> None:
     model = scripted(answering("Here."), repeat=True)
@@ -281,7 +281,7 @@ def test_a_refusing_boundary_enters_the_prompt_and_withholds(
     assert "withheld by the boundary no_harm" in calls_of(agent)[0].dropped[0]
 
 
-def test_a_flag_of_the_agents_own_is_noted_and_lets_the_answer_go(
+def test_a_flagging_boundary_is_recorded_and_allows_the_answer(
     talk: Talk, agent: Agent, scripted: Script
 ) -> None:
     scripted(answering("The budget is spent."))
@@ -318,7 +318,7 @@ def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
         receive_turn(session_id=session.id, text="Two.")
 
 
-def test_a_worker_answers_a_turn_once_however_often_it_is_told(
+def test_a_worker_answers_a_turn_once_despite_doubled_messages(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(answering("Yes."), repeat=True)
@@ -335,7 +335,7 @@ def test_a_worker_answers_a_turn_once_however_often_it_is_told(
     assert fleet.messages == []
 
 
-def test_a_fault_before_the_model_is_asked_is_said(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_before_the_model_call_is_reported(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: Any) -> Any:
         raise ValueError("the character cannot be read")
 

@@ -61,7 +61,7 @@ def test_destroying_asks_for_the_name(arbor: Arbor, vega: str) -> None:
     assert arbor("agent", "list", "--json").json == {"agents": []}
 
 
-def test_a_message_is_kept_for_the_agent(arbor: Arbor, vega: str) -> None:
+def test_a_message_waits_for_the_agent_as_a_percept(arbor: Arbor, vega: str) -> None:
     assert "due now" in arbor("agent", "tell", vega, "Is the river frozen?").out
     assert arbor("agent", "tell", vega, "-", stdin="From a pipe.\n").code == 0
     arbor("agent", "pause", vega)

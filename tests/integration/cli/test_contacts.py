@@ -66,7 +66,7 @@ def test_a_channel_is_added_listed_switched_and_removed(arbor: Arbor, agent: Age
         assert not Channel.objects.exists()
 
 
-def test_a_new_webhooks_secret_is_told_once(arbor: Arbor, agent: Agent) -> None:
+def test_the_secret_of_a_new_webhook_is_shown_once(arbor: Arbor, agent: Agent) -> None:
     ran = arbor(
         "contact", "channel", "add", "ops", "--kind", "webhook", "--to", "https://example.org/hook"
     ).out
@@ -174,7 +174,7 @@ def test_undelivered_messages_are_listed_retried_and_cancelled(arbor: Arbor, age
     assert "cannot become pending" in arbor("contact", "outbox", "retry", str(failed.id)).err
 
 
-def test_status_and_doctor_tell_of_what_did_not_arrive(arbor: Arbor, agent: Agent) -> None:
+def test_status_and_doctor_report_undelivered_messages(arbor: Arbor, agent: Agent) -> None:
     written(agent, kind="email", status="failed", sent_at=None)
     assert arbor("status", "--json").json["outbox"]["failed"] == 1
     assert "1 failed" in arbor("status").out

@@ -61,7 +61,7 @@ def test_doctor_names_an_unreachable_model_and_its_remedy(remembering: Arbor, on
     assert check_minds().verdict is CheckVerdict.OK
 
 
-def test_an_embedder_that_fails_is_told_with_its_reason(
+def test_a_failing_embedder_is_reported_with_the_reason(
     remembering: Arbor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     EmbedderFault.objects.create(
@@ -82,7 +82,7 @@ def test_an_embedder_that_fails_is_told_with_its_reason(
         embedding.embedder_for.cache_clear()
 
 
-def test_settings_that_name_no_possible_model_are_told(remembering: Arbor, settings: Any) -> None:
+def test_settings_of_an_impossible_model_fail_the_checks(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBEDDING_DIMENSION = 4096
     for check in (check_embedder, check_minds):
         result = check()
@@ -90,7 +90,7 @@ def test_settings_that_name_no_possible_model_are_told(remembering: Arbor, setti
         assert "must be at most 1024, got 4096" in result.detail
 
 
-def test_a_setting_that_says_nothing_is_told(remembering: Arbor, settings: Any) -> None:
+def test_an_invalid_setting_is_reported_with_the_valid_values(remembering: Arbor, settings: Any) -> None:
     settings.ARBOR_EMBED_AT_STORAGE = "sometimes"
     assert "is auto, always, never, got 'sometimes'" in check_embedder().detail
 

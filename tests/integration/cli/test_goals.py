@@ -38,7 +38,7 @@ def test_a_goal_takes_a_parent_a_deadline_and_a_description(arbor: Arbor, vega: 
     assert (ford["deadline"], ford["layer"], ford["state"]) == ("2031-05-01T00:00:00Z", "task", "active")
 
 
-def test_goals_move_and_are_noted_on_by_title_id_or_end_of_id(arbor: Arbor, vega: str) -> None:
+def test_goals_are_moved_and_noted_by_title_id_or_end_of_id(arbor: Arbor, vega: str) -> None:
     ford = arbor("goal", "add", vega, "Find the ford", "--json").json["id"]
     assert arbor("goal", "note", vega, ford, "Half the bank is seen.", "--progress", "0.5").code == 0
     assert arbor("goal", "move", vega, ford[-8:], "queued").code == 0
@@ -85,7 +85,7 @@ def test_a_wrong_command_explains_itself_with_its_exit_code(
     assert message in ran.err
 
 
-def test_an_agent_without_goals_is_told_how_to_get_one(arbor: Arbor, vega: str) -> None:
+def test_an_empty_backlog_shows_the_command_that_adds_a_goal(arbor: Arbor, vega: str) -> None:
     arbor("goal", "move", vega, "Survey the target area", "abandoned", "--reason", "enough")
     assert 'arbor goal add Vega "TITLE"' in arbor("goal", "list", vega).out
 

@@ -73,7 +73,7 @@ def fleet(database: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     worker.join(10)
 
 
-def test_without_a_fleet_the_beat_runs_here_and_says_so(arbor: Arbor, vega: str) -> None:
+def test_a_heartbeat_runs_in_this_process_without_a_fleet(arbor: Arbor, vega: str) -> None:
     ran = arbor("agent", "run", vega, "--json")
     assert ran.code == 0, ran.err
     assert "no workers" in ran.err
@@ -111,7 +111,7 @@ def test_the_trace_reads_like_a_story(arbor: Arbor, vega: str) -> None:
         assert part in text
 
 
-def test_past_beats_are_shown_by_number(arbor: Arbor, vega: str) -> None:
+def test_past_heartbeats_are_shown_by_number(arbor: Arbor, vega: str) -> None:
     first, second = (arbor("agent", "run", vega, "--json").json for _ in range(2))
     assert arbor("agent", "trace", vega, "--json").json == second
     assert arbor("agent", "trace", vega, "--beat", "1", "--json").json == first
@@ -120,12 +120,12 @@ def test_past_beats_are_shown_by_number(arbor: Arbor, vega: str) -> None:
     assert (ran.code, "has no heartbeat 7; it has 2" in ran.err) == (1, True)
 
 
-def test_before_the_first_beat_the_trace_says_how_to_get_one(arbor: Arbor, vega: str) -> None:
+def test_a_missing_trace_names_the_command_that_runs_a_heartbeat(arbor: Arbor, vega: str) -> None:
     ran = arbor("agent", "trace", vega)
     assert (ran.code, "arbor agent run Vega" in ran.err) == (1, True)
 
 
-def test_a_beat_that_fails_says_why_and_is_no_success(arbor: Arbor, one_tenant: str) -> None:
+def test_a_failed_heartbeat_gives_its_reason_and_exit_code(arbor: Arbor, one_tenant: str) -> None:
     arbor("agent", "create", "Rigel", "--template", "Scout", "--model", "openai/gpt-none", "--start")
     ran = arbor("agent", "run", "Rigel", "--json")
     assert ran.code == 1
@@ -136,7 +136,7 @@ def test_a_beat_that_fails_says_why_and_is_no_success(arbor: Arbor, one_tenant: 
     assert "last failure" in arbor("agent", "show", "Rigel").out
 
 
-def test_an_agent_that_is_held_does_not_beat(arbor: Arbor, vega: str) -> None:
+def test_a_paused_agent_refuses_to_run(arbor: Arbor, vega: str) -> None:
     arbor("agent", "pause", vega)
     ran = arbor("agent", "run", vega)
     assert (ran.code, "start or resume it first" in ran.err) == (1, True)
@@ -160,7 +160,7 @@ def test_a_fleet_is_live_when_both_kinds_of_worker_reported_lately(database: Non
     assert fleet_is_live()
 
 
-def test_with_a_fleet_its_workers_beat_and_the_steps_are_printed_once(
+def test_a_fleet_runs_the_heartbeat_and_each_step_is_printed_once(
     arbor: Arbor, vega: str, fleet: None
 ) -> None:
     ran = arbor("agent", "run", vega)
@@ -187,7 +187,7 @@ def test_a_fleet_that_does_not_answer_is_not_waited_for_without_end(
     assert "arbor doctor" in ran.err
 
 
-def test_a_beat_inside_a_transaction_is_refused(arbor: Arbor, vega: str) -> None:
+def test_a_heartbeat_inside_a_transaction_is_refused(arbor: Arbor, vega: str) -> None:
     tenant = tenant_by_slug("acme")
     agent_id = UUID(arbor("agent", "show", vega, "--json").json["id"])
     with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="outside any transaction"):

@@ -73,7 +73,9 @@ def test_failed_calls_are_listed_with_their_reason(arbor: Arbor, agents: list[Ag
     assert (failed["agent"], failed["purpose"], failed["about"]) == ("Vega", "summarize", "an episode")
 
 
-def test_retrying_lets_them_be_made_anew(arbor: Arbor, agents: list[Agent], tenant: Tenant) -> None:
+def test_failed_calls_are_retried_for_one_agent_or_all(
+    arbor: Arbor, agents: list[Agent], tenant: Tenant
+) -> None:
     assert arbor("ops", "calls", "--agent", "Vega", "--retry", "--json").json["retried"] == 1
     assert arbor("ops", "calls", "--json").json["failed"][0]["agent"] == "Altair"
     assert "1 failed calls are retried" in arbor("ops", "calls", "--retry").out

@@ -87,7 +87,7 @@ def test_a_memory_is_shown_whole_without_counting_an_access(arbor: Arbor, vega: 
         assert not MemoryAccess.objects.exists()
 
 
-def test_a_memory_is_shown_with_how_it_rings_with_the_self(arbor: Arbor, vega: str) -> None:
+def test_a_memory_is_shown_with_its_resonance(arbor: Arbor, vega: str) -> None:
     chosen = added(arbor, "I waited for the last passenger.")
     assert arbor("memory", "show", vega, chosen, "--json").json["resonance"] == {"score": 0.0, "aspects": []}
     with tenant_transaction(tenant_by_slug("acme").id):

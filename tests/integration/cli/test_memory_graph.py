@@ -47,7 +47,7 @@ def test_an_episode_is_listed_and_shown_with_its_members_in_order(
     assert "Nora planted" in arbor("memory", "episodes", vega).out
 
 
-def test_a_theme_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -> None:
+def test_a_cluster_is_listed_and_shown_with_its_members(arbor: Arbor, vega: str) -> None:
     chosen = added(arbor, "The quince was planted in May.")
     with tenant_transaction(tenant_by_slug("acme").id):
         memory_row = Memory.objects.get(id=chosen)
@@ -115,7 +115,7 @@ def test_the_graph_answers(arbor: Arbor, vega: str) -> None:
         assert AuditEvent.objects.filter(message__startswith="related two things of Vega").count() == 3
 
 
-def test_a_relation_is_taken_back_on_record(arbor: Arbor, vega: str) -> None:
+def test_the_removal_of_a_relation_is_audited(arbor: Arbor, vega: str) -> None:
     frost, ice = added(arbor, "Frost came."), added(arbor, "The river froze.")
     for relation in ("causes", "supports"):
         arbor("memory", "graph", "relate", vega, frost, relation, ice)

@@ -87,7 +87,7 @@ def test_a_file_that_is_no_text_is_refused(arbor: Arbor, tmp_path: Path) -> None
     assert (ran.code, "must be text in UTF-8" in ran.err) == (1, True)
 
 
-def test_a_rehearsal_shows_the_way_and_touches_nothing(arbor: Arbor, tmp_path: Path) -> None:
+def test_a_dry_run_shows_its_path_and_writes_no_row(arbor: Arbor, tmp_path: Path) -> None:
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps([{"thinking": "hm", "actions": ["recall"]}, "no", {"thinking": "so"}]))
 
@@ -107,7 +107,7 @@ def test_a_rehearsal_shows_the_way_and_touches_nothing(arbor: Arbor, tmp_path: P
     assert (people.code, "exit failed: failure" in people.out) == (0, True)
 
 
-def test_a_rehearsal_goes_on_from_a_turn_that_is_set(arbor: Arbor, tmp_path: Path) -> None:
+def test_a_dry_run_starts_at_a_given_turn(arbor: Arbor, tmp_path: Path) -> None:
     replies = tmp_path / "replies.json"
     replies.write_text(json.dumps([{"thinking": "hm", "actions": ["recall"]}, {"thinking": "so"}]))
     options = ("--reply", str(replies), "--set", "turn=2", "--prefer", "act=done", "--json")
@@ -118,7 +118,7 @@ def test_a_rehearsal_goes_on_from_a_turn_that_is_set(arbor: Arbor, tmp_path: Pat
     assert any("goes on to turn 3" in visit["notes"] for visit in ran.json["path"])
 
 
-def test_a_rehearsal_that_reaches_no_exit_fails(arbor: Arbor, own: str) -> None:
+def test_a_dry_run_without_an_exit_fails(arbor: Arbor, own: str) -> None:
     ran = arbor("ops", "pipeline", "run", "--dry", own, "--outcome", "look=failure")
 
     assert (ran.code, "nothing leads on from node look after failure" in ran.out) == (1, True)

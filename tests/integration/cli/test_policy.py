@@ -57,7 +57,7 @@ def test_a_policy_is_set_and_shown(arbor: Arbor, vega: str) -> None:
     assert (policy["active_from"], policy["daily_usd"], policy["time_zone"]) == (None, None, "Europe/Berlin")
 
 
-def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
+def test_a_policy_is_shown_with_its_effective_values(arbor: Arbor, vega: str) -> None:
     shown = " ".join(arbor("agent", "policy", "show", vega).out.split())
     for line in (
         "budget energy: 10 come back at each heartbeat, 20 at most",
@@ -96,7 +96,7 @@ def test_a_policy_is_shown_with_what_holds(arbor: Arbor, vega: str) -> None:
         ([], 2, "name a field to change"),
     ],
 )
-def test_a_policy_that_is_none_is_refused(
+def test_an_invalid_policy_is_refused(
     arbor: Arbor, vega: str, options: list[str], code: int, fault: str
 ) -> None:
     ran = arbor("agent", "policy", "set", vega, *options)
@@ -112,7 +112,7 @@ def test_a_tenant_is_limited(arbor: Arbor, one_tenant: str) -> None:
     assert arbor("tenant", "limit", "nobody", "--beats", "5").code == 1
 
 
-def test_a_cycle_runs_and_its_beats_can_be_replayed(arbor: Arbor, vega: str) -> None:
+def test_a_cycle_runs_and_its_heartbeats_can_be_replayed(arbor: Arbor, vega: str) -> None:
     ran = arbor("agent", "cycle", vega, "--ticks", "3", "--json")
     assert ran.code == 0, ran.err
     cycle = json.loads(ran.out)

@@ -75,7 +75,7 @@ def test_buffer_items_are_listed(arbor: Arbor, vega: str) -> None:
     assert "The ferryman coughed." in arbor("memory", "buffer", "list", vega).out
 
 
-def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) -> None:
+def test_a_buffer_item_is_added_found_and_promoted(arbor: Arbor, vega: str) -> None:
     cough = arbor(
         "memory",
         "buffer",
@@ -114,7 +114,7 @@ def test_a_thing_is_held_found_again_and_made_a_memory(arbor: Arbor, vega: str) 
         assert AuditEvent.objects.filter(message="made a memory of what was only held").count() == 1
 
 
-def test_health_is_told(arbor: Arbor, vega: str) -> None:
+def test_health_is_shown(arbor: Arbor, vega: str) -> None:
     ran = arbor("memory", "health")
     assert "stale neighborhoods" in ran.out
     assert ran.code == 0

@@ -26,7 +26,7 @@ def test_a_new_agent_believes_what_its_template_values(arbor: Arbor, vega: str) 
     assert {aspect["kind"] for aspect in aspects} == {"self_concept", "purpose", "emotional_baseline"}
 
 
-def test_a_belief_is_held_revised_and_dropped(arbor: Arbor, vega: str) -> None:
+def test_a_belief_is_added_revised_and_dropped(arbor: Arbor, vega: str) -> None:
     belief = arbor("self", "belief", "add", vega, "[b]Ice[/b] holds.", "--about", "world", "--json").json
     assert (belief["confidence"], belief["status"]) == (0.7, "held")
     assert "[b]Ice[/b] holds." in arbor("self", "belief", "list", vega).out
@@ -44,7 +44,7 @@ def test_a_belief_is_held_revised_and_dropped(arbor: Arbor, vega: str) -> None:
         assert all(actor.startswith("cli:") for actor in actors)
 
 
-def test_an_aspect_is_taken_and_dropped(arbor: Arbor, vega: str) -> None:
+def test_an_aspect_is_added_and_dropped(arbor: Arbor, vega: str) -> None:
     aspect = arbor(
         "self", "identity", "add", vega, "I finish what I begin.", "--kind", "agency", "--json"
     ).json

@@ -63,7 +63,7 @@ def test_an_operator_acts(
     assert audited(world) == [(action, "user:operator-person")]
 
 
-def test_beating_now_claims_the_agent_and_tells_the_fleet(
+def test_a_requested_heartbeat_is_claimed_and_enqueued(
     operator: Client, world: World, published: list[TaskMessage]
 ) -> None:
     response = operator.post(world.act, {"act": "tick"}, follow=True)

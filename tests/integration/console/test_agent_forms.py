@@ -42,7 +42,7 @@ def agents(tenant: Tenant) -> dict[str, str]:
         return dict(Agent.objects.values_list("name", "status"))
 
 
-def test_an_operator_makes_an_agent_and_sees_it(
+def test_an_operator_creates_an_agent_and_sees_it(
     operator: Client, tenant: Tenant, other_tenant: Tenant, templates: None
 ) -> None:
     response = operator.post(NEW, wish(interval_s="90", model="openai/gpt-5-mini"), follow=True)
@@ -85,7 +85,7 @@ def test_a_template_that_does_not_fit_spoils_no_other(
     assert agents(tenant) == {"Vega": AgentStatus.ACTIVE}
 
 
-def test_without_templates_the_page_says_how_to_get_them(operator: Client) -> None:
+def test_a_missing_template_list_names_the_command_that_seeds_it(operator: Client) -> None:
     assert "seed_templates" in operator.get(NEW).content.decode()
 
 

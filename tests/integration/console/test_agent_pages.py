@@ -62,7 +62,7 @@ def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client,
     assert "1 of them until tomorrow" in page
 
 
-def test_metrics_count_what_is_noticed(world: World, settings: Any) -> None:
+def test_metrics_count_notices_by_kind(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
     lives_badly(world)
     figures = values(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]

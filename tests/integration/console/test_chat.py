@@ -130,7 +130,7 @@ def test_a_viewer_reads_and_may_not_talk(viewer: Client, world: World) -> None:
         ).exists()
 
 
-def test_why_there_is_no_answer_stands_where_it_would_be(viewer: Client, world: World) -> None:
+def test_a_failed_turn_shows_its_error_instead_of_an_answer(viewer: Client, world: World) -> None:
     page = viewer.get(world.chat).content.decode()
 
     assert "data-error" in page

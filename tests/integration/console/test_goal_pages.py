@@ -29,7 +29,7 @@ def test_a_goals_page_shows_its_parts_plans_memories_and_worth(viewer: Client, w
         assert words in text
 
 
-def test_an_agents_page_shows_its_goals_with_their_parts_below_them(viewer: Client, world: World) -> None:
+def test_an_agents_page_shows_each_goal_above_its_parts(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         coast = GoalFactory(agent=world.agent, title="Chart the coast")
         reef = GoalFactory(agent=world.agent, title="Sound the reef", parent=coast)

@@ -81,7 +81,7 @@ def test_an_action_shows_a_memory_by_its_text_instead_of_its_id(viewer: Client, 
     assert "note:</span>" not in text
 
 
-def test_a_beats_change_of_a_goal_leads_to_the_goal_by_its_title(viewer: Client, world: World) -> None:
+def test_a_goal_change_links_to_the_goal_by_its_title(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         coast = GoalFactory(agent=world.agent, title="Chart the coast")
         beat = HeartbeatFactory(
@@ -104,7 +104,7 @@ def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, wo
         assert "3 → 2 ticks" in viewer.get(reverse(page)).content.decode(), page
 
 
-def test_a_beat_that_never_began_has_no_number(viewer: Client, world: World) -> None:
+def test_a_skipped_heartbeat_has_no_number(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         beat = HeartbeatFactory(status=HeartbeatStatus.SKIPPED, number=0)
     text = shown(viewer, beat)
@@ -112,7 +112,7 @@ def test_a_beat_that_never_began_has_no_number(viewer: Client, world: World) -> 
     assert "eartbeat 0" not in text
 
 
-def test_a_beats_slot_is_given_with_its_zone(viewer: Client, world: World) -> None:
+def test_a_slot_is_shown_with_its_time_zone(viewer: Client, world: World) -> None:
     assert f"{world.beat.slot_at:%Y-%m-%d %H:%M:%S} UTC" in shown(viewer, world.beat)
 
 

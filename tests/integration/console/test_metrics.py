@@ -30,7 +30,9 @@ def values(text: str) -> dict[str, dict[str, float]]:
 @pytest.mark.parametrize(
     "authorization", ["", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKEN}", "Bearer \xe9", TOKEN]
 )
-def test_nobody_else_reads_them(token: str, authorization: str, world: World, settings: Any) -> None:
+def test_metrics_are_refused_without_the_right_token(
+    token: str, authorization: str, world: World, settings: Any
+) -> None:
     settings.ARBOR_METRICS_TOKEN = token
     response = scrape(Client(), authorization)
     assert response.status_code == 401
@@ -38,7 +40,7 @@ def test_nobody_else_reads_them(token: str, authorization: str, world: World, se
     assert b"arbor_" not in response.content
 
 
-def test_a_tenants_owner_does_not_run_the_installation(owner: Client) -> None:
+def test_metrics_are_refused_to_the_owner_of_a_tenant(owner: Client) -> None:
     assert scrape(owner).status_code == 401
 
 
@@ -61,7 +63,7 @@ def test_a_request_with_the_token_reads_figures_without_tenant_data(world: World
         assert secret not in text
 
 
-def test_an_operator_of_the_installation_reads_them_when_signed_in(world: World) -> None:
+def test_metrics_are_open_to_a_signed_in_superuser(world: World) -> None:
     client = Client()
     client.force_login(UserFactory(username="root", is_superuser=True))
     assert scrape(client).status_code == 200

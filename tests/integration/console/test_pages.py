@@ -55,7 +55,7 @@ def test_every_page_opens_in_an_empty_tenant(viewer: Client) -> None:
         assert words in text
 
 
-def test_an_empty_list_is_told_from_a_search_that_finds_nothing(owner: Client) -> None:
+def test_an_empty_list_differs_from_a_search_without_results(owner: Client) -> None:
     address = reverse("admin:contacts_channel_changelist")
     assert "No channels yet" in owner.get(address).content.decode()
     assert "No channels found" in owner.get(address, {"kind__exact": "webhook"}).content.decode()
@@ -226,7 +226,7 @@ def test_djangos_log_is_not_written_but_the_audit_is(world: World) -> None:
     assert not LogEntry.objects.using("owner").exists()
 
 
-def test_a_heartbeats_page_tells_why(viewer: Client, world: World) -> None:
+def test_a_heartbeats_page_shows_mode_costs_decisions_and_prompt(viewer: Client, world: World) -> None:
     text = viewer.get(page_of(world.beat)).content.decode()
     for words in (
         "Goal pursuit",
@@ -275,7 +275,7 @@ def first_page(client: Client) -> str:
     return str(client.get(reverse("admin:index")).content.decode())
 
 
-def test_only_they_see_it(owner: Client, world: World) -> None:
+def test_a_late_job_alarms_superusers_only(owner: Client, world: World) -> None:
     record_job_run(name="arbor.decay.fade_memories", period_s=300, seconds=1)
     JobRun.objects.update(succeeded_at=datetime.now(UTC) - timedelta(hours=2))
     chief: User = UserFactory(username="chief", is_superuser=True)

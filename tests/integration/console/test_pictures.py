@@ -28,7 +28,7 @@ def passed(*names: str) -> dict[str, Passage]:
     return {name: Passage(outcome="success", milliseconds=1.0) for name in names}
 
 
-def test_a_walk_to_a_good_end_is_marked_from_start_to_exit() -> None:
+def test_a_successful_run_is_marked_from_start_to_exit() -> None:
     picture = draw_pipeline(TEXT, passed=passed("look", "think"), path=["look", "think"], ended="success")
     assert picture is not None
     looks = {box.name: box.look for box in picture.boxes}
@@ -46,7 +46,7 @@ def test_a_walk_to_a_good_end_is_marked_from_start_to_exit() -> None:
     }
 
 
-def test_a_failed_walk_ends_in_the_failed_exit() -> None:
+def test_a_failed_run_ends_in_the_failed_exit() -> None:
     walk = passed("look") | {"think": Passage(outcome="failure", milliseconds=2.0)}
     picture = draw_pipeline(TEXT, passed=walk, path=["look", "think"], ended="failure")
     assert picture is not None
@@ -54,7 +54,7 @@ def test_a_failed_walk_ends_in_the_failed_exit() -> None:
     assert (looks["think"], looks["bad"], looks["good"]) == ("failure", "failure", "none")
 
 
-def test_a_walk_that_goes_on_reaches_no_exit() -> None:
+def test_an_unfinished_run_reaches_no_exit() -> None:
     picture = draw_pipeline(TEXT, passed=passed("look"), path=["look"], ended="")
     assert picture is not None
     assert {box.name for box in picture.boxes if box.look != "none"} == {"begin", "look"}

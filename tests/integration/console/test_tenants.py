@@ -264,7 +264,7 @@ def test_others_do_not_visit(owner: Client, world: World, other_world: World) ->
         assert owner.get(reverse(f"admin:{app}_{model}_changelist")).status_code == 403
 
 
-def test_a_person_without_a_tenant_is_told_so(world: World) -> None:
+def test_a_person_without_a_tenant_sees_a_notice(world: World) -> None:
     client = sign_in(UserFactory(username="new"))
     assert "You are a member of no tenant yet" in client.get(INDEX).content.decode()
     assert client.get(world.agents_page).status_code == 403

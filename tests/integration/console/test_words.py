@@ -101,7 +101,7 @@ def test_a_source_is_a_link_in_words(viewer: Client, world: World) -> None:
         assert f"chat:{chat}" not in text, page
 
 
-def test_evidence_and_what_was_changed_are_shown_by_what_they_say(viewer: Client, world: World) -> None:
+def test_evidence_and_changed_rows_are_shown_by_their_texts(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         memory = MemoryFactory(agent=world.agent, content="The ferry stopped for nine days.")
         rows = [

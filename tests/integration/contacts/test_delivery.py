@@ -121,7 +121,7 @@ def test_a_receivers_word_counts_though_its_worker_was_given_up(
     assert as_it_stands(message).status == DeliveryStatus.SENT
 
 
-def test_a_lost_hint_is_repeated_and_an_untold_one_is_not_twice(
+def test_a_lost_hint_is_repeated_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
@@ -169,7 +169,7 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
     assert as_it_stands(message).status == DeliveryStatus.SENT
 
 
-def test_the_writer_hears_that_the_worker_of_the_last_try_was_lost(
+def test_a_worker_lost_in_the_last_try_is_reported_to_the_agent(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")

@@ -48,7 +48,7 @@ def test_a_platform_is_the_name_of_a_channel(agent: Agent) -> None:
         say(agent, audience=Audience.PUBLIC, platform="Twitter")
 
 
-def test_agents_that_are_named_in_public_hear_it_once_and_beat_soon(
+def test_a_mention_in_public_reaches_each_named_agent_once(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, messages: list[TaskMessage]
 ) -> None:
     peer, stranger = make_agent(tenant, "Old Tom"), make_agent(other_tenant, "Vega")

@@ -43,7 +43,7 @@ def script(monkeypatch: pytest.MonkeyPatch, *lines: Any) -> None:
     monkeypatch.setattr(settings, "ARBOR_DEFAULT_MODEL", "openai/scripted")
 
 
-def test_the_story_is_told_step_by_step_and_leaves_no_agent(prepared: Arbor) -> None:
+def test_the_story_runs_step_by_step_and_leaves_no_agent(prepared: Arbor) -> None:
     ran = prepared("demo")
     assert ran.code == 0
     steps = [
@@ -76,7 +76,7 @@ def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
     assert story["grown"]["themes"]
 
 
-def test_the_agent_can_be_kept(prepared: Arbor) -> None:
+def test_the_agent_of_the_story_remains_on_request(prepared: Arbor) -> None:
     ran = prepared("demo", "--keep")
     assert ran.code == 0
     (name,) = agents_left()
@@ -94,7 +94,7 @@ def test_the_story_runs_in_a_tenant_on_request(prepared: Arbor) -> None:
     assert prepared("demo", "--tenant", "nowhere").code == 1
 
 
-def test_its_acts_are_on_record(prepared: Arbor) -> None:
+def test_the_story_is_audited(prepared: Arbor) -> None:
     prepared("demo")
     with tenant_transaction(tenant_by_slug("demo").id):
         actions = list(AuditEvent.objects.order_by("at").values_list("action", flat=True))

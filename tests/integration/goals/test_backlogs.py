@@ -269,7 +269,7 @@ def test_ended_goals_are_counted_by_goal_and_by_agent(agents: list[UUID]) -> Non
         (HeartbeatStatus.WAITING, timedelta(days=1), False),
     ],
 )
-def test_a_lock_is_taken_over_when_its_heartbeat_is_gone(
+def test_a_lock_is_claimed_when_its_heartbeat_has_ended(
     agents: list[UUID], holder: HeartbeatStatus | None, age: timedelta, claimed: bool
 ) -> None:
     agent_id, beat = agents[0], uuid4()

@@ -73,7 +73,7 @@ def test_only_legal_moves_are_made_and_only_where_there_is_room(agent_id: UUID) 
         move_goal(goal_id=goals[0].id, to=GoalState.ACTIVE)
 
 
-def test_progress_is_noted_and_completes_an_active_goal(agent_id: UUID) -> None:
+def test_full_progress_is_noted_and_completes_an_active_goal(agent_id: UUID) -> None:
     goal = create_goal(agent_id=agent_id, title="Map", source=GoalSource.USER_REQUEST)
     note_progress(goal_id=goal.id, note="Half of the bank.", fraction=0.5)
     with pytest.raises(Invalid, match="0 to 1"):
@@ -148,7 +148,7 @@ def test_an_intent_is_tried_three_times(agent_id: UUID) -> None:
 
 
 @pytest.mark.parametrize(("limit", "tries", "kind"), [(1, 1, "timeout"), (None, 3, "action_result")])
-def test_a_step_that_took_too_long_is_told_apart_from_one_that_failed(
+def test_timeouts_and_failures_of_a_step_are_different_percepts(
     agent_id: UUID, limit: int | None, tries: int, kind: str
 ) -> None:
     backlog = lock_backlog(agent_id, now=NOW)
@@ -207,7 +207,7 @@ def test_goals_are_viewed_in_order_with_their_last_notes_in_one_query(agent_id: 
     assert views[0].flags
 
 
-def test_two_who_fill_the_last_place_at_once_do_not_both_get_it(agent: Agent) -> None:
+def test_concurrent_goals_fill_the_last_place_once(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         for number in range(MAX_ACTIVE - 1):
             create_goal(agent_id=agent.id, title=f"Goal {number}", source=GoalSource.USER_REQUEST)

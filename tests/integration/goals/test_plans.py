@@ -151,7 +151,7 @@ def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
     assert block_goal(goal_id=second.id, by="").blocked_by_goal_id is None
 
 
-def test_one_heartbeat_takes_up_three_goals_at_most_by_whichever_door(agent_id: UUID) -> None:
+def test_one_heartbeat_adds_three_goals_at_most(agent_id: UUID) -> None:
     beat = uuid4()
     for number in range(MAX_NEW_PER_BEAT):
         backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=beat)

@@ -134,7 +134,7 @@ def deadlock() -> Exception:
 
 
 @pytest.mark.parametrize("words", ["INSERT INTO memories_memory ", "calls_dailyusage", "FOR UPDATE"])
-def test_after_a_deadlock_each_is_walked_by_itself(words: str, batch: Batch, scripted: Script) -> None:
+def test_heartbeats_run_singly_after_a_deadlock(words: str, batch: Batch, scripted: Script) -> None:
     scripted(REST, repeat=True)
     batch.make_due()
     batch.run_leg()
@@ -148,7 +148,7 @@ def test_after_a_deadlock_each_is_walked_by_itself(words: str, batch: Batch, scr
     assert_one_heartbeat_each(batch)
 
 
-def test_a_deadlock_of_one_alone_leaves_the_others_their_turn(
+def test_a_deadlock_of_one_heartbeat_defers_only_that_one(
     batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)

@@ -146,7 +146,7 @@ FIRST_LEG, LAST_LEG = 13, 20
 EACH = 8
 
 
-def test_a_batch_takes_little_more_statements_than_one_beat(
+def test_a_batch_takes_few_statements(
     batch: Batch, scripted: Script, record_property: Callable[[str, object], None]
 ) -> None:
     acts = reply_of(
@@ -198,7 +198,7 @@ def test_a_stale_lease_among_eight_is_left_out(batch: Batch, scripted: Script, f
     assert_one_heartbeat_each(batch)
 
 
-def test_a_batch_of_nothing_but_stale_messages_does_nothing(batch: Batch, scripted: Script) -> None:
+def test_a_batch_of_stale_messages_runs_no_heartbeat(batch: Batch, scripted: Script) -> None:
     scripted(REST, repeat=True)
     batch.make_due()
     leases = [(agent_id, epoch - 1) for agent_id, epoch in batch.leases()]
@@ -235,7 +235,7 @@ def test_an_agent_of_another_tenant_is_not_found(
 @pytest.mark.parametrize(
     ("each_ms", "size"), [([], 8), ([5.0], 8), ([19.0] * 50, 7), ([100.0] * 50, 1), ([10_000.0] * 50, 1)]
 )
-def test_batches_are_cut_by_the_pace_of_the_process(
+def test_batch_size_follows_the_pace_of_the_process(
     each_ms: list[float], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "LEG_MS", 150.0)
@@ -245,7 +245,7 @@ def test_batches_are_cut_by_the_pace_of_the_process(
     assert pace.batch_size == size
 
 
-def test_agents_that_one_leg_has_no_room_for_are_walked_in_the_next(
+def test_agents_beyond_the_batch_size_run_in_the_next_leg(
     batch: Batch, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(REST, repeat=True)

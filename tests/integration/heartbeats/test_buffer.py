@@ -70,6 +70,6 @@ def test_a_request_to_remember_is_stored_with_full_importance(beater: Beater, ag
         assert Memory.objects.get(content__startswith="Remember this").importance == 1.0
 
 
-def test_a_beat_that_heard_nothing_holds_nothing(beater: Beater, agent: Agent) -> None:
+def test_a_heartbeat_without_percepts_adds_no_buffer_item(beater: Beater, agent: Agent) -> None:
     beater.beat(REST)
     assert _buffer_items(agent) == []

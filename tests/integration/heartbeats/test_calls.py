@@ -103,7 +103,7 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
         assert DailyUsage.objects.aggregate(calls=Sum("calls"))["calls"] == MANY
 
 
-def test_the_failure_of_one_is_its_own(
+def test_a_failed_call_fails_only_its_heartbeat(
     fleet: Fleet, agents: list[Agent], scripted: Script, submit: Submit
 ) -> None:
     def answer(request: ModelRequest) -> str:
@@ -130,7 +130,7 @@ def test_the_failure_of_one_is_its_own(
     assert paid == {calls[0]: "", calls[1]: "ModelTimeout", calls[3]: ""}
 
 
-def test_a_fault_in_storing_several_has_them_stored_one_by_one(
+def test_a_fault_in_storing_replies_stores_them_one_by_one(
     fleet: Fleet, agents: list[Agent], scripted: Script, submit: Submit
 ) -> None:
     calls: list[UUID] = []
@@ -158,7 +158,7 @@ def test_a_fault_in_storing_several_has_them_stored_one_by_one(
     ]
 
 
-def test_a_doubled_message_asks_nobody(
+def test_a_doubled_message_calls_no_model(
     fleet: Fleet, agents: list[Agent], scripted: Script, submit: Submit
 ) -> None:
     model = scripted(REST, repeat=True)
@@ -169,7 +169,7 @@ def test_a_doubled_message_asks_nobody(
     assert len(model.requests) == MANY
 
 
-def test_another_tenants_calls_are_not_to_be_found(
+def test_calls_of_another_tenant_are_not_found(
     fleet: Fleet, agents: list[Agent], other_tenant: Tenant, scripted: Script, submit: Submit
 ) -> None:
     model = scripted(REST, repeat=True)

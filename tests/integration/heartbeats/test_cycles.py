@@ -63,7 +63,7 @@ def test_a_cycle_ends_uncharged_when_the_model_is_out_of_reach(
     assert "nobody answers" in cycle.ended
 
 
-def test_a_cycle_waits_for_a_beat_that_a_fleet_runs_meanwhile(
+def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
     agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
@@ -86,7 +86,7 @@ def test_a_cycle_waits_for_a_beat_that_a_fleet_runs_meanwhile(
     assert [beat.trigger for beat in beats_of(agent)].count(Trigger.TIMER) == 1
 
 
-def test_a_cycle_that_a_fleet_keeps_from_going_on_keeps_what_it_did(
+def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
     agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
@@ -136,7 +136,7 @@ def test_a_cycle_ends_at_once_when_its_tenant_is_suspended(
     assert waited == []
 
 
-def test_a_cycle_that_is_refused_leaves_the_ticks_as_they_were(runtime: AgentRuntime, agent: Agent) -> None:
+def test_a_refused_cycle_does_not_change_the_ticks(runtime: AgentRuntime, agent: Agent) -> None:
     runtime.allocate_ticks(agent.id, 3)
     with pytest.raises(BudgetExhausted):
         runtime.run_cycle(agent.id, 0)
@@ -154,6 +154,6 @@ def test_a_cycle_that_is_refused_leaves_the_ticks_as_they_were(runtime: AgentRun
 
 
 @pytest.mark.parametrize("ticks", [-1, 257])
-def test_a_cycle_has_so_many_ticks_at_most(runtime: AgentRuntime, agent: Agent, ticks: int) -> None:
+def test_the_ticks_of_a_cycle_are_bounded(runtime: AgentRuntime, agent: Agent, ticks: int) -> None:
     with pytest.raises(Invalid, match="0 to 256"):
         runtime.allocate_ticks(agent.id, ticks)

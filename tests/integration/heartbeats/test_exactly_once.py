@@ -39,7 +39,7 @@ def _one_done_beat(agent: Agent) -> None:
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-def test_a_due_agent_beats_once_and_waits_for_its_next_time(
+def test_a_due_agent_has_one_heartbeat_until_it_is_due_again(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -176,7 +176,7 @@ def test_a_tenant_with_many_due_agents_does_not_delay_another(
     assert {message.tenant_id for message in fleet.messages} == {tenant.id, other_tenant.id}
 
 
-def test_a_suspended_tenants_agents_do_not_beat(fleet: Fleet, tenant: Tenant, agent: Agent) -> None:
+def test_agents_of_a_suspended_tenant_are_not_claimed(fleet: Fleet, tenant: Tenant, agent: Agent) -> None:
     make_due(agent)
     set_status(slug=tenant.slug, status=TenantStatus.SUSPENDED)
     assert fleet.dispatch().due == 0
@@ -264,7 +264,7 @@ def test_a_fault_in_a_handler_fails_the_heartbeat_and_names_the_node(
         assert AgentState.objects.get(agent_id=agent.id).beats == 0
 
 
-def test_missed_beats_are_run_as_one_and_leave_a_receipt(
+def test_missed_heartbeats_run_as_one_and_leave_a_receipt(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -289,7 +289,7 @@ def test_pausing_an_agent_skips_its_claimed_heartbeat(fleet: Fleet, agent: Agent
     assert schedule_of(agent).state == ScheduleState.OFF
 
 
-def test_an_agent_paused_during_a_beat_ends_it_and_stays_off(
+def test_an_agent_paused_during_a_heartbeat_ends_it_and_stays_off(
     fleet: Fleet, agent: Agent, scripted: Script
 ) -> None:
     scripted(REST)
@@ -321,9 +321,7 @@ def test_an_agent_paused_during_a_lost_heartbeat_completes_it(
     assert schedule_of(agent).state == ScheduleState.OFF
 
 
-def test_a_reply_with_what_no_text_may_hold_is_stored_without_it(
-    fleet: Fleet, agent: Agent, scripted: Script
-) -> None:
+def test_invalid_characters_of_a_reply_are_replaced(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST.replace("All is well.", "All is \ud83d well\0."))
     make_due(agent)
     fleet.dispatch()
@@ -350,9 +348,7 @@ def test_an_invalid_pipeline_fails_the_heartbeat_with_the_reason(
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
-def test_a_beat_asked_for_twice_is_refused_the_second_time(
-    fleet: Fleet, agent: Agent, scripted: Script
-) -> None:
+def test_a_second_request_for_a_heartbeat_is_refused(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(REST)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)

@@ -94,9 +94,7 @@ def test_recalled_memories_are_read_in_the_next_turn(agent: Agent, fleet: Fleet,
     assert "Ines it is." in beat.narrative
 
 
-def test_of_a_long_memory_a_further_turn_reads_the_beginning(
-    agent: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_a_long_memory_is_cut_in_a_further_turn(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     remember(
         tenant_id=agent.tenant_id,
         agent_id=agent.id,
@@ -159,7 +157,7 @@ def test_each_turns_items_are_applied_once(agent: Agent, fleet: Fleet, scripted:
     assert [(item["path"], item["value"]) for item in beat.dropped] == [("new_goals[1]", "Sail")]
 
 
-def test_ten_turns_are_the_end(agent: Agent, fleet: Fleet, scripted: Script) -> None:
+def test_a_heartbeat_ends_after_ten_turns(agent: Agent, fleet: Fleet, scripted: Script) -> None:
     model = scripted(_reply(_recall()), repeat=True)
 
     beat = _beat(agent, fleet)
@@ -186,7 +184,7 @@ def test_the_policy_and_the_installation_limit_the_turns(
     assert len(model.requests) == turns
 
 
-def test_a_reply_that_brings_nothing_to_read_ends_the_beat(
+def test_a_reply_without_results_to_read_ends_the_heartbeat(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(REST)
@@ -275,7 +273,7 @@ def _goal(agent: Agent) -> None:
         create_goal(agent_id=agent.id, title="Chart the reef", state=GoalState.ACTIVE)
 
 
-def test_a_beat_asks_the_model_of_its_tier(
+def test_a_heartbeat_calls_the_model_of_its_tier(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _goal(agent)
@@ -318,7 +316,7 @@ def _plain(call: ExternalCall) -> dict[str, Any]:
     return {name: value for name, value in call.request.items() if name != "schema_of"}
 
 
-def test_when_no_model_of_the_tier_is_left_the_beat_fails(
+def test_a_heartbeat_fails_when_all_models_of_its_tier_fail(
     agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _goal(agent)

@@ -51,7 +51,7 @@ def test_frequent_updates_touch_no_index(fleet: Fleet, agent: Agent, table: str,
     assert (all_after - all_before, hot_after - hot_before) == (1, 1)
 
 
-def test_an_errand_is_found_by_its_own_status_and_lease(agent: Agent) -> None:
+def test_a_maintenance_call_has_its_own_status_and_lease(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         call = ErrandFactory(agent=agent, status=CallStatus.RUNNING)
         change("UPDATE calls_externalcall SET lease_until = now() WHERE tenant_id = %(tenant)s")
@@ -59,7 +59,7 @@ def test_an_errand_is_found_by_its_own_status_and_lease(agent: Agent) -> None:
         assert (row.errand_status, row.errand_lease) == ("running", row.lease_until)
 
 
-def test_a_heartbeats_call_has_no_status_of_an_errand(fleet: Fleet, agent: Agent) -> None:
+def test_a_heartbeats_call_has_no_status_of_a_maintenance_call(fleet: Fleet, agent: Agent) -> None:
     make_due(agent)
     fleet.dispatch()
     fleet.run()

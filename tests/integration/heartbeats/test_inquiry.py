@@ -244,7 +244,7 @@ def test_sources_share_the_window_of_the_model_that_is_asked(
         assert len(request.system + prompt) / 4 + request.max_tokens <= 4_096
 
 
-def test_two_inquiries_of_one_beat_go_one_after_the_other(
+def test_two_inquiries_of_one_heartbeat_run_one_after_the_other(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
     first, second = (json.loads(asks(queries=[query])) for query in ("first", "second"))

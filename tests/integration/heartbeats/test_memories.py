@@ -41,7 +41,7 @@ def test_a_remembered_text_is_appraised_and_lasts_unless_it_failed(beater: Beate
     assert (red.importance, red.retention) == (0.9, "lasting")
 
 
-def test_its_notes_last_and_those_it_is_asked_to_remember_stay(beater: Beater, agent: Agent) -> None:
+def test_notes_are_lasting_and_requests_to_remember_permanent(beater: Beater, agent: Agent) -> None:
     notes = ["The reef is red.", "Remember this: the gate code is 4711."]
     beater.beat(reply_of(memory_notes=[{"text": text, "referenced_date": None} for text in notes]))
     plain, requested = (_memory(agent, content=text) for text in notes)

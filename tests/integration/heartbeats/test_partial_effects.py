@@ -81,7 +81,7 @@ def _lose_workers(fleet: Fleet, agent: Agent) -> None:
     fleet.run()
 
 
-def test_a_fault_after_the_first_turn_leaves_what_the_first_did(
+def test_a_fault_in_a_further_turn_keeps_the_effects_of_the_first(
     agent: Agent, fleet: Fleet, scripted: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(_reply(RECALL, thinking="Who was it?"), _reply(RECALL))
@@ -100,7 +100,7 @@ def test_a_fault_after_the_first_turn_leaves_what_the_first_did(
     assert ([action["action"] for action in beat.actions], beat.reasoning) == (["recall"], "Who was it?")
 
 
-def test_workers_lost_while_an_inquiry_is_under_way_leave_its_cost(
+def test_workers_lost_during_an_inquiry_keep_its_cost(
     agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, settings: Any
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2
@@ -129,7 +129,7 @@ def test_a_fault_during_a_further_inquiry_keeps_both_turns(
     assert (beat.reasoning, beat.turns) == ("Who was it?", 2)
 
 
-def test_a_node_visited_too_often_after_the_actions_leaves_them(
+def test_a_visit_limit_after_the_actions_keeps_their_effects(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(_reply(RECALL), repeat=True)

@@ -34,7 +34,7 @@ digraph quiet {{
         ("failure", ["feel"], HeartbeatStatus.FAILED),
     ],
 )
-def test_a_graph_that_asks_no_model_hears_and_ends_in_one_leg(
+def test_a_pipeline_without_a_model_ends_in_one_leg(
     fleet: Fleet, agent: Agent, scripted: Script, outcome: str, steps: list[str], status: HeartbeatStatus
 ) -> None:
     scripted()

@@ -111,9 +111,7 @@ def test_a_decision_to_write_is_sent_remembered_and_shown(beat: Callable[..., st
     assert "You last wrote to your user 1 minute ago." in beat(REST)
 
 
-def test_five_beats_that_all_want_to_write_produce_one_message(
-    beat: Callable[..., str], agent: Agent
-) -> None:
+def test_five_heartbeats_that_reach_out_produce_one_message(beat: Callable[..., str], agent: Agent) -> None:
     for day in range(5):
         beat(writing(f"Have you seen it? ({day})"))
     assert [message.content for message in outbox(agent)] == ["Have you seen it? (0)"]
@@ -226,7 +224,7 @@ def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
     assert "was not delivered by email: no mail server is set" in beat(REST)
 
 
-def test_an_agent_that_is_named_in_public_hears_it(
+def test_an_agent_named_in_public_receives_a_percept(
     beat: Callable[..., str], agent: Agent, new_agent: Callable[..., Agent], tenant: Tenant
 ) -> None:
     allow_public(agent)
@@ -255,7 +253,7 @@ def test_a_message_wakes_a_dormant_agent(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("status", [AgentStatus.PAUSED, AgentStatus.STOPPED])
-def test_a_person_who_paused_an_agent_is_not_overruled(status: AgentStatus, agent: Agent) -> None:
+def test_a_message_does_not_resume_a_paused_agent(status: AgentStatus, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Agent.objects.filter(id=agent.id).update(status=status)
         HeartbeatSchedule.objects.filter(agent_id=agent.id).update(state="off")

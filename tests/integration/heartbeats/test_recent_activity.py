@@ -66,7 +66,7 @@ RECEIPT: dict[str, Any] = {"status": "skipped", "number": 0, "energy_start": Non
         ("maintain", {"target": "memory", "id": "abc", "verdict": None}, "abc"),
     ],
 )
-def test_a_topic_that_comes_back_is_seen_in_every_action(
+def test_a_repeated_topic_is_noticed_in_each_action(
     agent: Agent, action: str, params: dict[str, Any], topic: str
 ) -> None:
     with tenant_transaction(agent.tenant_id):
@@ -78,7 +78,7 @@ def test_a_topic_that_comes_back_is_seen_in_every_action(
         )
 
 
-def test_queries_count_each_and_what_was_refused_does_not(agent: Agent) -> None:
+def test_each_query_counts_and_a_refused_action_does_not(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         inquiries = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
         record_heartbeats(agent, [acted("inquire_shallow", question) for question in inquiries])
@@ -117,14 +117,14 @@ def test_unsummarized_episodes_are_counted_for_one_agent(
         assert load_situation(agent.id)["pulse"]["unsummarized"] == UNSUMMARIZED_EPISODES
 
 
-def test_unused_energy_is_noticed_over_receipts(agent: Agent) -> None:
+def test_unused_energy_is_noticed_across_receipts(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         record_heartbeats(agent, [{"energy_start": 20.0, "energy_end": 19.0}, RECEIPT] * 24)
         assert "you left 9.0 of 10 energy" in noticed_kinds(agent)[NoticeKind.HOARDING]
 
 
 @pytest.mark.parametrize("budget", ["actions", "ticks"])
-def test_another_budget_knows_neither_unused_nor_exhausted_energy(agent: Agent, budget: str) -> None:
+def test_another_budget_has_no_notices_about_energy(agent: Agent, budget: str) -> None:
     with tenant_transaction(agent.tenant_id):
         record_heartbeats(agent, [{"energy_start": 4.0, "energy_end": 0.0}] * 24)
         assert exhausted_of(load_situation(agent.id)["pulse"]) == 3
@@ -150,9 +150,7 @@ def stored_notices(agent: Agent) -> dict[str, str]:
     return {notice["kind"]: notice["text"] for notice in notices}
 
 
-def test_unreadable_replies_are_noticed_as_many_as_there_are(
-    fleet: Fleet, agent: Agent, scripted: Script
-) -> None:
+def test_unreadable_replies_in_a_row_are_counted(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted("nothing to read", repeat=True)
     assert run_heartbeat(fleet, agent).status == HeartbeatStatus.FAILED
     assert "1 time in a row" in stored_notices(agent)["invalid_replies"]
@@ -161,16 +159,14 @@ def test_unreadable_replies_are_noticed_as_many_as_there_are(
     assert fleet_status().notices["invalid_replies"] == 1
 
 
-def test_an_answer_that_can_be_used_is_noticed_as_well(fleet: Fleet, agent: Agent, scripted: Script) -> None:
+def test_a_usable_reply_ends_the_notice(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted("nothing to read", "nothing to read", "nothing to read", REST)
     run_heartbeat(fleet, agent)
     assert run_heartbeat(fleet, agent).status == HeartbeatStatus.DONE
     assert "invalid_replies" not in stored_notices(agent)
 
 
-def test_refusals_are_noticed_while_every_beat_is_refused(
-    fleet: Fleet, agent: Agent, scripted: Script
-) -> None:
+def test_refusals_in_a_row_are_noticed(fleet: Fleet, agent: Agent, scripted: Script) -> None:
     scripted(ModelRefused("not that"), repeat=True)
     for _ in range(3):
         assert run_heartbeat(fleet, agent).status == HeartbeatStatus.FAILED

@@ -64,7 +64,7 @@ def change(beat: Heartbeat, **values: Any) -> None:
         Heartbeat.objects.filter(id=beat.id).update(**values)
 
 
-def test_a_beat_that_is_replayed_comes_out_the_same(recorded: Heartbeat) -> None:
+def test_a_replay_of_an_unchanged_heartbeat_has_no_differences(recorded: Heartbeat) -> None:
     replayed_beat = replayed(recorded)
     assert replayed_beat.differences == []
     assert [(decision.action, decision.verdict.value) for decision in replayed_beat.decisions] == [
@@ -114,7 +114,7 @@ def test_reflex_can_be_asked_in_another_models_place(recorded: Heartbeat) -> Non
     assert ask_other_model(recording, model="reflex/default").decisions
 
 
-def test_a_beat_that_kept_too_little_says_so(recorded: Heartbeat) -> None:
+def test_an_incomplete_record_is_refused_with_the_reason(recorded: Heartbeat) -> None:
     change(recorded, situation={**recorded.situation, "terms": None})
     with pytest.raises(Invalid, match="before its terms"):
         replayed(recorded)

@@ -33,7 +33,7 @@ def test_thinking_is_stored_as_reasoning_and_in_the_next_prompt(beater: Beater, 
     assert "The tide turns at noon." in beater.beat(REST)
 
 
-def test_concerns_and_curiosity_are_on_its_mind_at_the_next_beat(beater: Beater) -> None:
+def test_concerns_and_curiosity_are_in_the_next_prompt(beater: Beater) -> None:
     beater.beat(reply_of(concerns=["the anchor drags"], curiosity=["what lives below"]))
     prompt = beater.beat(REST)
     assert "the anchor drags" in prompt
@@ -281,7 +281,7 @@ def test_text_from_elsewhere_cannot_close_its_data_block(beater: Beater, agent: 
     assert prompt.rindex(f"<data-{nonce}>", 0, position) > prompt.rfind(f"</data-{nonce}>", 0, position)
 
 
-def test_no_private_key_or_seal_is_in_what_a_beat_stores(beater: Beater, agent: Agent) -> None:
+def test_a_heartbeat_stores_no_private_key(beater: Beater, agent: Agent) -> None:
     beater.beat(REST)
     with tenant_transaction(agent.tenant_id):
         call = ExternalCall.objects.get()

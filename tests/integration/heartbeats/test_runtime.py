@@ -116,14 +116,14 @@ def test_an_agent_is_named_by_either_id_and_by_its_name(runtime: AgentRuntime, a
         ({"state": "nope"}, "active, queued, backburner"),
     ],
 )
-def test_a_goal_with_a_value_that_there_is_not_is_refused(
+def test_a_goal_with_an_invalid_value_is_refused(
     runtime: AgentRuntime, agent: Agent, goal: dict[str, Any], fault: str
 ) -> None:
     with pytest.raises(Invalid, match=f"{fault}.*got 'nope'"):
         runtime.inject_goal(agent.id, NewGoal(title="Answer Mia", **goal))
 
 
-def test_values_are_taken_as_their_texts(runtime: AgentRuntime, agent: Agent) -> None:
+def test_enum_values_are_accepted_as_texts(runtime: AgentRuntime, agent: Agent) -> None:
     goal: dict[str, Any] = {"layer": "task", "source": "user_request", "state": "queued"}
     goal_id = runtime.inject_goal(agent.id, NewGoal(title="Answer Mia", **goal))
     task_goal = next(task for task in runtime.goals(agent.id).tasks if task.id == str(goal_id))
@@ -133,7 +133,7 @@ def test_values_are_taken_as_their_texts(runtime: AgentRuntime, agent: Agent) ->
         runtime.set_status(agent.id, status)
 
 
-def test_without_servers_a_program_is_told_to_start_them(
+def test_a_program_without_servers_gets_the_command_that_starts_them(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     settings.ARBOR_HAS_DATABASE = True
@@ -146,7 +146,7 @@ def test_without_servers_a_program_is_told_to_start_them(
         open_runtime(tenant=tenant.slug)
 
 
-def test_goals_are_given_seen_by_layer_and_bounded(runtime: AgentRuntime, agent: Agent) -> None:
+def test_goals_are_added_listed_by_layer_and_bounded(runtime: AgentRuntime, agent: Agent) -> None:
     goal = NewGoal(title="Answer Mia", layer=GoalLayer.TASK, source=GoalSource.USER_REQUEST)
     goal_id = runtime.inject_goal(agent.id, goal)
     assert str(goal_id) in [task.id for task in runtime.goals(agent.id).tasks]
@@ -209,7 +209,7 @@ def test_an_id_names_its_agent_and_not_a_peer_of_that_name(
     assert peer.interactions == 4
 
 
-def test_of_peers_whose_names_differ_by_case_none_is_guessed(runtime: AgentRuntime, agent: Agent) -> None:
+def test_an_ambiguous_peer_name_is_refused(runtime: AgentRuntime, agent: Agent) -> None:
     knows(agent, name="Bo", interactions=4)
     knows(agent, name="bo", interactions=9)
     peer = runtime.peer_model(agent.id, "bo")
@@ -224,7 +224,7 @@ def knows(agent: Agent, **peer: Any) -> None:
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, **peer)
 
 
-def test_the_full_state_is_that_of_a_beat_as_of_now(
+def test_the_full_state_equals_the_situation_of_a_heartbeat_now(
     runtime: AgentRuntime, agent: Agent, scripted: Callable[..., ScriptedModel]
 ) -> None:
     scripted(REMEMBER)

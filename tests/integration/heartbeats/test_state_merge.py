@@ -106,7 +106,7 @@ def test_a_conversation_follows_the_heartbeat_in_working_memory(underway: Underw
     assert memory["talked"] == 4
 
 
-def test_a_conversation_that_ends_while_it_beats_is_over(underway: Underway, scripted: Script) -> None:
+def test_a_conversation_ended_during_a_heartbeat_stays_ended(underway: Underway, scripted: Script) -> None:
     scripted(answering("It rises."))
     talk(underway.agent)
     underway.begin(REST)
@@ -117,7 +117,7 @@ def test_a_conversation_that_ends_while_it_beats_is_over(underway: Underway, scr
     assert (memory["current_human"], memory["current_conversation"]) == (None, None)
 
 
-def test_talk_while_the_memory_is_tended_counts_from_there(underway: Underway) -> None:
+def test_turns_during_a_consolidation_count_towards_the_next_one(underway: Underway) -> None:
     underway.change(working_memory={"version": 3, "talked": 12}, beats=CONSOLIDATION_EVERY - 1, stale_beats=4)
     underway.begin(answering("It rises."), REST)
     talk(underway.agent)
@@ -131,7 +131,7 @@ def test_talk_while_the_memory_is_tended_counts_from_there(underway: Underway) -
 # --- Energy, ticks, bonus actions ----------------------------------------------------------------------
 
 
-def test_energy_that_a_person_gives_or_takes_while_it_beats_counts(underway: Underway) -> None:
+def test_energy_changed_by_a_person_during_a_heartbeat_counts(underway: Underway) -> None:
     underway.change(energy=4.0)
     underway.begin(reply_of(actions=[action_of("remember", content="The reef is red.")]))
     underway.change(energy=9.0)
@@ -143,9 +143,7 @@ def test_energy_that_a_person_gives_or_takes_while_it_beats_counts(underway: Und
 
 
 @pytest.mark.parametrize("given_in", [(0,), (1,), (2,), (0, 1, 2)])
-def test_energy_given_at_any_turn_of_a_beat_counts_once(
-    underway: Underway, given_in: tuple[int, ...]
-) -> None:
+def test_energy_added_at_any_turn_counts_once(underway: Underway, given_in: tuple[int, ...]) -> None:
     memory_of(underway.agent, "The lighthouse keeper is called Ines.")
     underway.change(energy=0.0)
     underway.begin(reply_of(actions=[RECALL]), reply_of(actions=[RECALL]), REST)
@@ -161,9 +159,7 @@ def test_energy_given_at_any_turn_of_a_beat_counts_once(
 
 
 @pytest.mark.parametrize(("ticks", "left"), [(50, 49), (5, 4), (0, 0)])
-def test_ticks_that_are_allocated_while_it_beats_are_not_lost(
-    underway: Underway, ticks: int, left: int
-) -> None:
+def test_ticks_allocated_during_a_heartbeat_are_not_lost(underway: Underway, ticks: int, left: int) -> None:
     underway.change(ticks_left=10)
     underway.begin(
         reply_of(actions=[action_of("remember", content="The reef is red.")]), trigger=Trigger.CYCLE
@@ -175,7 +171,7 @@ def test_ticks_that_are_allocated_while_it_beats_are_not_lost(
     assert underway.state.ticks_left == left
 
 
-def test_bonus_actions_that_are_given_while_it_beats_are_not_lost(underway: Underway) -> None:
+def test_bonus_actions_added_during_a_heartbeat_are_not_lost(underway: Underway) -> None:
     with tenant_transaction(underway.agent.tenant_id):
         set_policy(agent_id=underway.agent.id, changes={"budget": "actions"}, actor="test")
     rests = [action_of("rest")] * 2
@@ -222,7 +218,7 @@ def test_percepts_during_a_heartbeat_wait_for_the_next_one(underway: Underway) -
 # --- Goals ---------------------------------------------------------------------------------------------
 
 
-def test_a_goal_that_a_person_closes_while_it_beats_stays_closed(underway: Underway, goal: Goal) -> None:
+def test_a_goal_closed_by_a_person_during_a_heartbeat_stays_closed(underway: Underway, goal: Goal) -> None:
     updates = [{"goal_id": str(goal.id), "progress": 0.5, "note": "half"}]
     underway.begin(reply_of(goal_updates=updates))
     with tenant_transaction(goal.tenant_id):
@@ -236,7 +232,7 @@ def test_a_goal_that_a_person_closes_while_it_beats_stays_closed(underway: Under
     assert [item["kind"] for item in beat.goal_changes] == ["refused"]
 
 
-def test_goals_that_a_person_adds_while_it_beats_count_with_its_own(underway: Underway, goal: Goal) -> None:
+def test_goals_added_by_a_person_during_a_heartbeat_count_too(underway: Underway, goal: Goal) -> None:
     underway.begin(
         reply_of(new_goals=[{"title": "Count the lamps"}, {"title": "Sound the bar"}]),
     )
@@ -250,7 +246,7 @@ def test_goals_that_a_person_adds_while_it_beats_count_with_its_own(underway: Un
     assert [item["path"] for item in beat.dropped] == ["new_goals[0]"]
 
 
-def test_a_step_that_a_person_ends_while_it_beats_is_not_tried(underway: Underway, goal: Goal) -> None:
+def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(underway: Underway, goal: Goal) -> None:
     with tenant_transaction(goal.tenant_id):
         intent = Intent.objects.create(
             tenant_id=goal.tenant_id,

@@ -58,7 +58,7 @@ def modelled(settings: Any) -> Any:
     return settings
 
 
-def test_rules_take_concepts_without_any_call(mind: Agent, fleet: Fleet) -> None:
+def test_rules_extract_concepts_without_a_call(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     assert len(waiting_for(mind, "unextracted")) == len(TALK)
     consolidate()
@@ -70,13 +70,13 @@ def test_rules_take_concepts_without_any_call(mind: Agent, fleet: Fleet) -> None
     assert {case.content for case in cases} == {TALK[0], TALK[2], TALK[3]}
 
 
-def test_a_memory_that_names_nothing_is_not_taken_again_and_again(mind: Agent, fleet: Fleet) -> None:
+def test_a_memory_without_concepts_is_processed_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind, "Oh yes, thank you so much!")
     consolidate()
     assert (concepts_of(mind), waiting_for(mind, "unextracted")) == ({}, set())
 
 
-def test_two_workers_take_each_memory_once(mind: Agent, fleet: Fleet) -> None:
+def test_two_workers_process_each_memory_once(mind: Agent, fleet: Fleet) -> None:
     remember_talk(mind)
     rounds = at_once(lambda _: consolidate(), writers=3)
     assert sum(result.done for result in rounds) == len(TALK)
@@ -203,9 +203,7 @@ def test_a_purge_empties_prompts_and_replies(mind: Agent, fleet: Fleet, scripted
 
 
 @pytest.mark.usefixtures("modelled")
-def test_prompts_are_emptied_when_they_were_kept_for_long_enough(
-    mind: Agent, fleet: Fleet, scripted: Script
-) -> None:
+def test_prompts_are_emptied_after_seven_days(mind: Agent, fleet: Fleet, scripted: Script) -> None:
     scripted(_concepts(*([["ship"]] * 4)))
     remember_talk(mind)
     consolidate()
@@ -220,7 +218,7 @@ def test_prompts_are_emptied_when_they_were_kept_for_long_enough(
 
 
 @pytest.mark.usefixtures("modelled")
-def test_prompts_are_kept_for_as_long_as_is_set(
+def test_prompts_are_retained_for_the_time_in_the_settings(
     mind: Agent, fleet: Fleet, scripted: Script, settings: Any
 ) -> None:
     scripted(_concepts(*([["ship"]] * 4)))

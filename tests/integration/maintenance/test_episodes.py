@@ -120,7 +120,7 @@ def test_an_episode_without_active_memories_is_not_retried(mind: Agent, fleet: F
     assert calls_of(mind) == []
 
 
-def test_only_what_is_over_is_closed_and_the_future_is_not(mind: Agent) -> None:
+def test_past_episodes_are_closed_and_future_ones_are_not(mind: Agent) -> None:
     now = datetime.now(UTC)
     _remember(mind, "An hour ago the tide turned.", at=now - timedelta(hours=1), session="past")
     _remember(mind, "The anchor has just been weighed.", at=now - timedelta(minutes=5), session="now")
@@ -275,9 +275,7 @@ def test_a_query_that_cannot_be_answered_says_what_would_be_right(mind: Agent, t
         recall_episodes(tenant_id=mind.tenant_id, agent_id=mind.id, text=text, limit=limit)
 
 
-def test_an_episode_of_nobody_or_of_another_tenant_is_not_found(
-    mind: Agent, other_tenant: Tenant, fleet: Fleet
-) -> None:
+def test_an_unknown_or_foreign_episode_is_not_found(mind: Agent, other_tenant: Tenant, fleet: Fleet) -> None:
     assert recall_episodes(tenant_id=mind.tenant_id, agent_id=uuid4(), text="the Heron") == []
     remember_talk(mind)
     (episode,) = episodes_of(mind)

@@ -84,7 +84,7 @@ def test_activation_halves_in_its_half_life_and_is_capped(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("passed", [timedelta(days=4000), timedelta(days=-4000)])
-def test_a_clock_that_jumps_does_no_harm(mind: Agent, passed: timedelta) -> None:
+def test_a_clock_that_jumps_does_not_break_activation(mind: Agent, passed: timedelta) -> None:
     (one,) = plant(mind, [None])
     bring_to_mind(mind, {one: 1.0})
     bring_to_mind(mind, {one: 1.0}, NOW + passed)

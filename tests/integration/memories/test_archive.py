@@ -125,7 +125,7 @@ def test_a_memory_restored_for_good_is_permanent(mind: Agent) -> None:
     assert memory.retention == Retention.PERMANENT
 
 
-def test_removing_for_good_takes_everything_with_it_and_leaves_a_hash(mind: Agent) -> None:
+def test_a_purge_removes_all_rows_and_leaves_a_hash(mind: Agent) -> None:
     soup, salt = keep(mind, "The soup was salty.", "Salt is in the cupboard.")
     with tenant_transaction(mind.tenant_id):
         tenant_id = mind.tenant_id
@@ -158,7 +158,7 @@ def test_removing_for_good_takes_everything_with_it_and_leaves_a_hash(mind: Agen
     assert "salty" not in f"{event.message}{event.detail}"
 
 
-def test_only_what_is_archived_can_be_removed_for_good(mind: Agent) -> None:
+def test_only_an_archived_memory_can_be_purged(mind: Agent) -> None:
     soup, salt = keep(mind, "Soup.", "Salt.")
     do(mind, archive, [soup])
     with pytest.raises(Invalid, match=f"archived before it is removed for good; not archived: {salt}"):
@@ -167,7 +167,7 @@ def test_only_what_is_archived_can_be_removed_for_good(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("actor", ["system:maintenance", "agent:agent_0a", "heartbeat:1", ""])
-def test_only_a_person_removes_for_good(mind: Agent, actor: str) -> None:
+def test_only_a_person_purges(mind: Agent, actor: str) -> None:
     (soup,) = keep(mind, "Soup.")
     do(mind, archive, [soup])
     with pytest.raises(PermissionDenied, match="only a person"):
@@ -176,7 +176,7 @@ def test_only_a_person_removes_for_good(mind: Agent, actor: str) -> None:
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_an_id_that_is_unknown_or_anothers_stops_the_whole_act(
+def test_an_unknown_or_foreign_id_refuses_the_whole_act(
     act: Callable[..., int], mind: Agent, foreign_mind: Agent
 ) -> None:
     (ours,) = keep(mind, "Ours.")
@@ -215,7 +215,7 @@ def test_an_act_on_no_memories_is_not_recorded(act: Callable[..., int], mind: Ag
     assert events(mind) == []
 
 
-def test_archiving_takes_few_statements_however_many_memories(mind: Agent, statements: list[str]) -> None:
+def test_archiving_many_memories_takes_few_statements(mind: Agent, statements: list[str]) -> None:
     ids = keep(mind, *(f"Ticket {number}." for number in range(200)))
     statements.clear()
     do(mind, archive, ids)

@@ -71,7 +71,7 @@ def test_a_buffer_item_is_found_by_words_and_later_by_meaning(mind: Agent) -> No
     ]
 
 
-def test_only_the_agents_own_look_counts_as_coming_back(mind: Agent) -> None:
+def test_only_the_agents_own_search_counts_as_access(mind: Agent) -> None:
     keep(mind, "A parcel came from Oslo.")
     assert [item.accesses for item in find(mind, "parcel")] == [0]
     assert [item.accesses for item in find(mind, "parcel", counts=True)] == [1]
@@ -149,7 +149,7 @@ def test_an_interrupted_promotion_is_repeated_safely(mind: Agent) -> None:
     assert buffer_items(mind)[0].promoted_to_id == memories_of(mind)[0].id
 
 
-def test_a_thing_can_be_promoted_by_hand(mind: Agent, foreign_mind: Agent) -> None:
+def test_a_person_can_promote_an_item(mind: Agent, foreign_mind: Agent) -> None:
     (item_id,) = keep(mind, "It rains.", importance=0.1)
     for agent, missing in ((foreign_mind, item_id), (mind, uuid4())):
         with pytest.raises(NotFound, match=f"holds no thing {missing}"):
@@ -180,7 +180,9 @@ def test_a_buffer_is_bounded_and_the_least_important_make_room(
         keep(mind, "1", "2", "3", "4")
 
 
-def test_agents_do_not_find_what_others_hold(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+def test_buffer_items_of_other_agents_are_not_found(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
     keep(other_mind, "A parcel came.")
     keep(foreign_mind, "A parcel came.")
     assert find(mind, "parcel") == []
@@ -192,7 +194,7 @@ def test_a_search_that_cannot_be_answered_is_refused(text: str, limit: int, mind
         find(mind, text, limit=limit)
 
 
-def test_holding_and_searching_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
+def test_adding_and_searching_take_one_statement_each(mind: Agent, statements: list[str]) -> None:
     statements.clear()
     keep(mind, *(f"Parcel {number}." for number in range(5)))
     find(mind, "parcel", counts=True)
@@ -201,7 +203,7 @@ def test_holding_and_searching_take_one_statement_each(mind: Agent, statements: 
     assert len(statements) == 2
 
 
-def test_workers_that_tend_the_same_buffer_at_once_remember_once(mind: Agent) -> None:
+def test_concurrent_promotions_remember_each_item_once(mind: Agent) -> None:
     keep(mind, *(f"Ticket {number} is valid." for number in range(20)), importance=0.9)
     let_time_pass(mind, seconds=1)
     at_once(lambda _: promote_buffers(), writers=4)

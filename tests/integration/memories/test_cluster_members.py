@@ -101,7 +101,7 @@ def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None
     assert members(mind)[cluster.id] == set(stored["jazz"])
 
 
-def test_one_cluster_is_computed_anew_on_demand(mind: Agent) -> None:
+def test_one_cluster_is_recomputed_on_demand(mind: Agent) -> None:
     stored = tell_of_everything(mind)
     order(mind)
     cluster = about(mind, stored["jazz"])
@@ -174,7 +174,7 @@ def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign
         assert not ClusterRelation.objects.exists()
 
 
-def test_real_texts_fall_into_themes_by_the_embedded_model(mind: Agent) -> None:
+def test_real_texts_form_clusters_by_the_embedded_model(mind: Agent) -> None:
     texts = [
         *(
             f"I baked a sourdough {what} in the oven this morning."

@@ -39,7 +39,7 @@ from tests.integration.memories.subjects import (
 # --- Reclustering ------------------------------------------------------------------------------------
 
 
-def test_a_mind_falls_into_its_clusters(mind: Agent) -> None:
+def test_a_mind_forms_a_cluster_for_each_subject(mind: Agent) -> None:
     jazz = tell(mind, "jazz", 6, seed=3, valence=-0.5)
     stored = tell_of_everything(mind)
     assert maintain_clusters().failed == 0
@@ -59,7 +59,7 @@ def test_a_mind_falls_into_its_clusters(mind: Agent) -> None:
     assert stale(mind) == 0
 
 
-def test_putting_in_order_twice_changes_nothing(mind: Agent) -> None:
+def test_a_second_reclustering_changes_no_cluster(mind: Agent) -> None:
     tell_of_everything(mind)
     assert order(mind) == 30
     before = members(mind)
@@ -172,7 +172,7 @@ def test_a_memory_archived_meanwhile_is_in_no_cluster(mind: Agent) -> None:
     assert (cluster.size, cluster.stale) == (5, True)
 
 
-def test_a_theme_that_loses_its_members_dissolves(mind: Agent) -> None:
+def test_a_cluster_without_enough_members_dissolves(mind: Agent) -> None:
     stored = tell_of_everything(mind)
     order(mind)
     with tenant_transaction(mind.tenant_id):
@@ -184,7 +184,7 @@ def test_a_theme_that_loses_its_members_dissolves(mind: Agent) -> None:
     assert sorted(map(len, members(mind).values())) == [6, 6]
 
 
-def test_an_agent_moved_to_other_vectors_gets_new_centres(mind: Agent) -> None:
+def test_an_agent_moved_to_other_vectors_gets_new_centers(mind: Agent) -> None:
     stored = tell_of_everything(mind)
     order(mind)
     cluster = about(mind, stored["jazz"])
@@ -202,7 +202,7 @@ def test_an_agent_moved_to_other_vectors_gets_new_centres(mind: Agent) -> None:
 
 
 @pytest.mark.parametrize("deviations", [0.0, 11.0, float("nan")])
-def test_a_setting_that_makes_no_sense_is_named(mind: Agent, settings: Any, deviations: float) -> None:
+def test_an_invalid_setting_is_named(mind: Agent, settings: Any, deviations: float) -> None:
     settings.ARBOR_CLUSTER_DEVIATIONS = deviations
     tell(mind, "jazz", 4)
     with pytest.raises(ConfigurationInvalid, match=r"0\.5 to 10"):

@@ -141,7 +141,7 @@ def test_the_ancestry_of_a_whole_subtree_follows_when_it_is_moved(mind: Agent) -
         put(mind, "jazz", "blues")
 
 
-def test_two_moves_at_once_that_would_make_a_circle_make_none(mind: Agent) -> None:
+def test_concurrent_moves_make_no_cycle(mind: Agent) -> None:
     (memory_id,) = keep(mind, "Coltrane played until two.")
     link(mind, {memory_id: [("jazz", 1.0), ("blues", 1.0)]})
 

@@ -105,7 +105,7 @@ def test_a_contradicted_fact_is_not_merged_however_similar(mind: Agent, text: st
     assert (edge.source_id, edge.target_id, edge.relation) == (new, old, "contradicts")
 
 
-def test_other_steps_are_what_became_of_the_first(mind: Agent) -> None:
+def test_changed_steps_are_stored_as_an_evolution_of_the_earlier(mind: Agent) -> None:
     def lock(*steps: str, needs: tuple[str, ...] = ()) -> Any:
         return create_procedural_memory(
             **of(mind), content="How to open the lock.", steps=steps, prerequisites=needs, source="operator"
@@ -125,7 +125,7 @@ def test_other_steps_are_what_became_of_the_first(mind: Agent) -> None:
     }
 
 
-def test_a_pattern_seen_again_gains_what_it_was_seen_in(mind: Agent) -> None:
+def test_a_repeated_pattern_gains_evidence(mind: Agent) -> None:
     def storms(pattern: str, confidence: float, *evidence: str) -> Any:
         return create_strategic_memory(
             **of(mind),
@@ -161,7 +161,7 @@ def test_a_repeated_fact_with_a_source_is_trusted_more(mind: Agent) -> None:
     assert [source["reference"] for source in row.detail["sources"]] == ["a", "b"]
 
 
-def test_a_contradiction_of_what_is_not_there_stores_nothing(mind: Agent, other_mind: Agent) -> None:
+def test_a_contradiction_of_a_missing_memory_is_refused(mind: Agent, other_mind: Agent) -> None:
     foreign = create_semantic_memory(**of(other_mind), content="The river is salt.")
     for other in (uuid7(), foreign):
         with pytest.raises(NotFound):

@@ -129,7 +129,7 @@ def test_an_invalid_id_is_not_found(mind: Agent, nonsense: str) -> None:
         connect(agent_id=mind.id, source_id=str(ebb.id), target_id=nonsense, relation=Relation.CAUSES)
 
 
-def test_nobody_purges_an_end_between_the_look_and_the_edge(mind: Agent) -> None:
+def test_an_end_is_not_purged_while_its_edge_is_stored(mind: Agent) -> None:
     ebb, flood = memories_in(mind)
     why: dict[str, Any] = {"memory_ids": [flood.id], "reason": "asked to be forgotten", "actor": "cli:tests"}
 
@@ -165,9 +165,7 @@ def test_a_weight_out_of_range_writes_nothing(mind: Agent, weight: float) -> Non
     assert edges_of(mind) == []
 
 
-def test_a_kind_that_this_installation_does_not_hold_is_named(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unsupported_kind_is_named(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     (ebb,) = memories_in(mind, 1)
     monkeypatch.setattr(relations, "_present", lambda: frozenset({GraphNodeKind.MEMORY}))
     with pytest.raises(Invalid, match="no table for belief"):

@@ -104,13 +104,13 @@ def test_closed_episodes_and_unreadable_texts_are_counted(mind: Agent, settings:
     assert figure(health, Metric.UNREADABLE).count == 1
 
 
-def test_operators_turn_the_limits(mind: Agent, settings: Any) -> None:
+def test_the_limits_are_settings(mind: Agent, settings: Any) -> None:
     keep(mind, 5)
     settings.ARBOR_HEALTH_LIMITS = {Metric.STALE_NEIGHBORHOODS: Limit(warn=2, critical=5)}
     assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).state is HealthState.CRITICAL
 
 
-def test_counting_stops_somewhere(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_is_bounded(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health_module, "COUNTED", 4)
     keep(mind, 9)
     assert figure(read_health(), Metric.STALE_NEIGHBORHOODS).count == 4
@@ -129,7 +129,7 @@ def test_health_takes_four_queries(mind: Agent) -> None:
     assert len(sent) == 4
 
 
-def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> None:
+def test_job_runs_are_recorded_and_a_stopped_job_is_reported(database: None) -> None:
     record_job_run(name="arbor.decay.fade", period_s=60, seconds=1.5, result=Round(steps=3, done=7, failed=1))
     (job,) = read_health().jobs
     assert (job.done, job.failed, job.state, job.error) == (7, 1, HealthState.WARN, "")
@@ -150,7 +150,7 @@ def test_a_jobs_runs_are_noted_and_one_that_stops_is_told(database: None) -> Non
     assert read_health().state is HealthState.OK
 
 
-def test_a_job_that_is_expected_and_never_runs_is_told(database: None) -> None:
+def test_an_expected_job_that_never_runs_is_reported(database: None) -> None:
     expect_runs({"arbor.decay.fade": 60, "arbor.cleanup.expire": 300})
     assert read_health().state is HealthState.OK
     JobRun.objects.update(first_at=datetime.now(UTC) - timedelta(hours=1))

@@ -132,7 +132,7 @@ def test_an_ingest_that_was_broken_off_goes_on_where_it_stopped(
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_progress_is_told_batch_by_batch_and_ends_at_the_end(
+def test_progress_is_reported_for_each_batch_up_to_the_end(
     mind: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingesting, "BATCH", 10)
@@ -206,7 +206,7 @@ def test_a_form_that_is_named_is_not_guessed(mind: Agent, talk: Path) -> None:
     assert (result.stored, result.bad) == (0, 7)
 
 
-def test_of_many_bad_lines_the_first_are_told_and_all_are_counted(
+def test_the_first_bad_lines_are_listed_and_all_are_counted(
     mind: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingesting, "BAD_LISTED", 3)

@@ -360,14 +360,14 @@ def test_a_suspended_tenants_mind_is_not_used_and_dropped(asker: Asker, here: Mi
     assert len(here) == 1
 
 
-def test_an_agent_that_is_gone_has_no_mind_at_hand(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+def test_a_destroyed_agent_has_no_cached_mind(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
     with tenant_transaction(mind.tenant_id):
         destroy_agent(agent_id=mind.id, confirm=mind.name, actor=ACTOR)
     assert asker.ask(here) == []
     assert len(here) == 0
 
 
-def test_another_tenants_transaction_has_no_use_of_a_mind_at_hand(
+def test_a_cached_mind_is_unusable_in_another_tenants_transaction(
     asker: Asker, mind: Agent, foreign_mind: Agent, here: MindsAtHand
 ) -> None:
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
@@ -377,7 +377,7 @@ def test_another_tenants_transaction_has_no_use_of_a_mind_at_hand(
         assert len(Recaller().recall([request])[0]) == len(TALK)
 
 
-def test_minds_at_hand_are_read_under_row_security(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
+def test_cached_minds_are_read_under_row_security(asker: Asker, mind: Agent, here: MindsAtHand) -> None:
     # The scope names the right tenant, but row-level security hides its rows.
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
     with tenant_transaction(mind.tenant_id), at_hand(here):

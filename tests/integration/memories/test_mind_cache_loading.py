@@ -22,7 +22,7 @@ from tests.support.memories import TALK, keep
 # --- Queries are embedded once ----------------------------------------------------------------------
 
 
-def test_a_query_is_embedded_once_where_the_mind_is_at_hand(
+def test_a_query_is_embedded_once_with_a_cached_mind(
     mind: Agent, remote: RemoteEmbedder, here: MindsAtHand, statements: list[str]
 ) -> None:
     keep(mind, *turns(*TALK))

@@ -42,7 +42,7 @@ def assert_true(agent: Agent) -> None:
         assert stored == pytest.approx(neighbors, abs=2e-4), memory_id
 
 
-def test_a_neighborhood_holds_what_is_tied_alike_or_beside(mind: Agent) -> None:
+def test_a_neighborhood_lists_related_similar_and_adjacent_memories(mind: Agent) -> None:
     ids = plant(mind, [*directions(40), None, None])
     put_in_episode(mind, ids[:12])
     for source, target in [(0, 1), (1, 2), (2, 3), (5, 41), (41, 40)]:
@@ -89,7 +89,7 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
     assert_true(mind)
 
 
-def test_a_round_comes_to_rest_and_finds_nothing_to_do_again(mind: Agent) -> None:
+def test_a_round_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
     first = plant(mind, directions(60, seed=3))
     put_in_episode(mind, first[:20])
     assert refresh_neighborhoods().done >= 60
@@ -189,7 +189,7 @@ def test_a_neighborhood_changed_during_its_refresh_stays_stale(
     assert_true(mind)
 
 
-def test_a_row_in_other_hands_is_left_and_nobody_waits(mind: Agent) -> None:
+def test_a_locked_row_is_skipped_without_waiting(mind: Agent) -> None:
     ids = plant(mind, directions(6, spread=0.1))
     locked, checked = Barrier(2, timeout=20), Barrier(2, timeout=20)
 
@@ -233,9 +233,7 @@ def assert_true_sizes(agent: Agent) -> None:
     assert all(row.neighbors is not None and not row.stale for row in rows)
 
 
-def test_a_round_that_was_killed_is_taken_up_where_it_ended(
-    mind: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_round_is_completed_by_the_next(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
     plant(mind, directions(25))
     refresh_batch(mind.tenant_id, mind.id)

@@ -54,7 +54,7 @@ def vague() -> list[float]:
     return query
 
 
-def test_a_theme_resonates_while_none_of_its_memories_is_clear(musical: Agent, statements: list[str]) -> None:
+def test_a_cluster_is_recalled_when_no_memory_is_clear(musical: Agent, statements: list[str]) -> None:
     with tenant_transaction(musical.tenant_id):
         cluster = Cluster.objects.get()
         statements.clear()
@@ -78,7 +78,9 @@ def test_a_clear_memory_excludes_partial_recall(musical: Agent) -> None:
         assert find_partial_activations(agent_id=musical.id, vector=far) == []
 
 
-def test_a_recall_says_it_only_when_nothing_clear_came(musical: Agent, statements: list[str]) -> None:
+def test_a_recall_includes_clusters_only_without_a_clear_memory(
+    musical: Agent, statements: list[str]
+) -> None:
     with tenant_transaction(musical.tenant_id):
         vector = vague()
 
@@ -109,7 +111,7 @@ def test_a_query_vector_from_before_a_move_recalls_nothing(
         assert partial_recall_after(agent_id=musical.id, recalled=[], vector=vague()) == []
 
 
-def test_another_agents_themes_do_not_resonate(
+def test_clusters_of_another_agent_are_not_recalled(
     musical: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent in (other_mind, foreign_mind):

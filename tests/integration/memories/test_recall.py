@@ -108,7 +108,7 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
 
 @pytest.mark.parametrize("now", [datetime.min, datetime.max])  # noqa: DTZ901
 @pytest.mark.parametrize("text", ["the boat last week", "the boat 99 years ago"])
-def test_a_clock_that_is_far_out_finds_the_same(mind: Agent, now: datetime, text: str) -> None:
+def test_a_clock_that_is_far_out_recalls_the_same(mind: Agent, now: datetime, text: str) -> None:
     keep(mind, *turns("The boat is green.", "The oak is old."))
     assert {memory.content for memory in find(mind, text, now=now.replace(tzinfo=UTC))} == {
         "The boat is green.",
@@ -145,7 +145,7 @@ def test_a_name_that_is_a_common_word_can_be_asked_for(mind: Agent) -> None:
     assert recalled[0].terms.speaker > 0
 
 
-def test_a_time_that_the_query_names_brings_what_was_said_then(mind: Agent) -> None:
+def test_a_time_in_the_query_prefers_memories_of_that_time(mind: Agent) -> None:
     keep(
         mind,
         a_memory("We walked along the dike.", occurred_at=datetime(2023, 6, 3, tzinfo=UTC)),
@@ -242,7 +242,7 @@ def test_any_text_is_a_query(mind: Agent, text: str) -> None:
 # --- Writes of a recall ------------------------------------------------------------------------------
 
 
-def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> None:
+def test_a_recall_by_a_person_writes_no_row(mind: Agent, statements: list[str]) -> None:
     keep(mind, *turns(*TALK))
     before = [(row.id, row.status, row.importance) for row in memories_of(mind)]
     statements.clear()
@@ -256,7 +256,7 @@ def test_a_persons_look_changes_nothing(mind: Agent, statements: list[str]) -> N
     assert [(row.id, row.status, row.importance) for row in memories_of(mind)] == before
 
 
-def test_the_agents_own_recall_counts_what_it_found(mind: Agent) -> None:
+def test_the_agents_own_recall_counts_its_results(mind: Agent) -> None:
     keep(mind, *turns(*TALK))
     first = find(mind, "the colour of the boat", limit=2, counts=True)
     find(mind, "the colour of the boat", limit=2, counts=True)
@@ -309,7 +309,7 @@ def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
         assert len(statements) == count + 1
 
 
-def test_long_texts_are_told_whole_too(mind: Agent) -> None:
+def test_long_texts_are_recalled_whole(mind: Agent) -> None:
     long = "The lighthouse log. " + "Calm sea, light wind, é. " * 200
     keep(mind, *turns("Where is the lighthouse log?", long, "Thank you."))
     contents = {memory.content for memory in find(mind, "the lighthouse log")}
@@ -326,9 +326,7 @@ def test_no_transaction_is_open_while_the_query_is_embedded(
         embed_texts(tenant_id=mind.tenant_id, texts=["inside"])
 
 
-def test_a_query_is_embedded_without_the_names_of_those_who_speak(
-    mind: Agent, remote: RemoteEmbedder
-) -> None:
+def test_a_query_is_embedded_without_the_names_of_speakers(mind: Agent, remote: RemoteEmbedder) -> None:
     keep(mind, *turns(*TALK))
     find(mind, "What colour is Ada's boat?")
     assert remote.asked[-1] == "What colour is boat?"

@@ -92,7 +92,7 @@ def test_recalling_does_not_read_known_words_again(
         assert statistics_read(statements) == 1
 
 
-def test_several_agents_at_hand_take_as_many_statements_as_one(
+def test_recalls_of_several_cached_minds_take_as_many_as_of_one(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
     keep(mind, *TALK)

@@ -70,7 +70,7 @@ def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
     assert memories_of(mind)[0].detail == {}
 
 
-def test_nearly_the_same_is_reinforced_and_its_wording_kept(mind: Agent) -> None:
+def test_a_near_duplicate_is_reinforced_and_its_wording_stored(mind: Agent) -> None:
     first = put(mind, towards(1.0), a_memory("The river froze in January."))
     again = put(mind, towards(0.97), a_memory("the river froze, in January"))
     assert again.ids == first.ids
@@ -109,7 +109,7 @@ def test_a_duplicate_is_found_behind_nearer_memories(mind: Agent) -> None:
     assert reinforced(mind) == {"Code is, um, 4712": 1}
 
 
-def test_within_one_batch_too(mind: Agent) -> None:
+def test_near_duplicates_within_one_batch_are_merged(mind: Agent) -> None:
     stored = put(
         mind,
         towards(1.0, 0.98, 0.98, 0.5),
@@ -126,7 +126,7 @@ def test_within_one_batch_too(mind: Agent) -> None:
     assert term_counts(mind) == true_counts(mind)
 
 
-def test_turns_of_a_conversation_are_never_merged_by_what_they_mean(mind: Agent) -> None:
+def test_turns_of_a_conversation_are_never_merged_by_meaning(mind: Agent) -> None:
     memories = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
     assert put(mind, towards(1.0, 0.99), *memories).stored == 2
     # Read once more they are the same turns: no turn is new.
@@ -185,7 +185,7 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
     assert row.detail["category"] == "ice"
 
 
-def test_above_1_only_the_same_text_is_the_same(mind: Agent, settings: Any) -> None:
+def test_a_limit_above_one_merges_equal_texts_only(mind: Agent, settings: Any) -> None:
     settings.ARBOR_DUPLICATE_SIMILARITY = 1.5
     put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
     assert put(mind, towards(1.0), a_memory("ferry leaves, at dawn")).stored == 1
@@ -228,7 +228,7 @@ def test_vectors_of_another_length_than_their_model_makes_are_refused(
     assert term_counts(mind) == {}
 
 
-def test_vectors_of_another_model_than_the_agents_are_not_kept(mind: Agent) -> None:
+def test_vectors_of_another_model_are_not_stored(mind: Agent) -> None:
     put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
     other = EmbeddingModel(name="openai/small", dimension=64)
     with tenant_transaction(mind.tenant_id):
@@ -256,7 +256,7 @@ def test_an_agent_that_does_not_exist_remembers_nothing(mind: Agent, foreign_min
     ],
 )
 @pytest.mark.parametrize("beside", [0, 20])
-def test_different_facts_of_the_same_words_are_kept_apart(
+def test_different_facts_with_similar_words_are_not_merged(
     mind: Agent, one: str, other: str, beside: int
 ) -> None:
     rest = [a_memory(f"Buoy {number} is red.", type=MemoryType.SEMANTIC) for number in range(beside)]

@@ -51,7 +51,7 @@ class RecordedJob:
         return int(self.tended.count(agent_id) <= self._steps)
 
 
-def test_every_agent_is_tended_until_nothing_is_left_to_do(
+def test_each_agent_gets_steps_until_no_work_is_left(
     tenant: Tenant, other_tenant: Tenant, make_agents: Callable[[Tenant, int], list[Agent]]
 ) -> None:
     agents = make_agents(tenant, 3) + make_agents(other_tenant, 2)
@@ -159,6 +159,6 @@ def test_a_round_rests_between_its_steps_as_the_share_says(
     assert rests == [3.0, 3.0]
 
 
-def test_no_agent_waits_no_round(tenant: Tenant) -> None:
+def test_a_round_without_waiting_agents_runs_no_step(tenant: Tenant) -> None:
     job_run = make_round("test", waiting=EVERYBODY, step=lambda _tenant_id, _agent_id: 1)
     assert job_run == rounds.Round()

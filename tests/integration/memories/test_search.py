@@ -88,7 +88,7 @@ def test_an_invalid_search_is_refused(mind: Agent, text: str, options: dict[str,
         find(mind, text, **options)
 
 
-def test_an_embedder_that_fails_is_told(mind: Agent, remote: RemoteEmbedder) -> None:
+def test_a_failing_embedder_raises_an_error(mind: Agent, remote: RemoteEmbedder) -> None:
     keep(mind, a_memory(TEXTS[0]))
     remote.away = True
     with pytest.raises(EmbeddingFailed):

@@ -31,7 +31,7 @@ from tests.integration.memories.conftest import (
 from tests.support.memories import keep
 
 
-def test_a_memory_is_stored_with_everything_that_was_said_of_it(mind: Agent) -> None:
+def test_a_memory_is_stored_with_all_its_fields(mind: Agent) -> None:
     stored = keep(
         mind,
         a_memory(
@@ -87,7 +87,7 @@ def test_the_same_words_elsewhere_are_another_memory(mind: Agent) -> None:
     assert stored.stored == 3
 
 
-def test_a_batch_that_holds_a_memory_twice_stores_it_once(mind: Agent) -> None:
+def test_a_memory_twice_in_a_batch_is_stored_once(mind: Agent) -> None:
     stored = keep(mind, a_memory("Once."), a_memory("Once."))
     assert stored.stored == 1
     assert stored.ids[0] == stored.ids[1]
@@ -284,7 +284,7 @@ def test_a_new_memory_has_every_maintenance_flag(mind: Agent) -> None:
     assert flags == [(True, True, True, False)] * 2
 
 
-def test_a_model_weighs_what_nobody_has_weighed(mind: Agent, settings: Any) -> None:
+def test_only_memories_without_importance_wait_for_a_model(mind: Agent, settings: Any) -> None:
     settings.ARBOR_MAINTENANCE_MODEL = "openai/small"
     settings.ARBOR_WEIGH_MEMORIES = True
     keep(mind, a_memory("The ferry leaves at dawn."), a_memory("The bell rings at noon.", importance=0.4))
@@ -329,7 +329,7 @@ def test_a_given_expiry_wins_over_permanence(mind: Agent) -> None:
     assert (row.expires_at, row.retention) == (until, Retention.LASTING)
 
 
-def test_an_operator_turns_the_times(mind: Agent, settings: Any) -> None:
+def test_retention_times_are_settings(mind: Agent, settings: Any) -> None:
     settings.ARBOR_TTL_DAYS = {"routine": 0.0, "decision": 2.0}
     keep(mind, a_memory("Ok, thanks!"), a_memory("We decided on the red one."))
     small_talk, decision = memories_of(mind)

@@ -70,7 +70,7 @@ def assert_paths(
 
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(drawn=edges, hops=st.integers(1, 6))
-def test_every_walk_finds_what_a_plain_one_finds(mind: Agent, drawn_edges: Drawn, hops: int) -> None:
+def test_each_traversal_equals_a_plain_one(mind: Agent, drawn_edges: Drawn, hops: int) -> None:
     things = _nine(mind)
     _draw(mind, drawn_edges, things)
 
@@ -142,7 +142,7 @@ def test_a_chain_of_causes_is_followed_to_its_start(mind: Agent) -> None:
     assert (last.source, last.target, last.weight) == (rain, mud, 0.9)
 
 
-def test_evidence_and_what_speaks_for_it(mind: Agent) -> None:
+def test_supporting_evidence_is_found_over_hops(mind: Agent) -> None:
     claim, sighting, report, hearsay = memories_in(mind, 4)
     tie(mind, sighting, claim, Relation.SUPPORTS)
     tie(mind, report, sighting, Relation.SUPPORTS)
@@ -198,7 +198,9 @@ def test_hierarchies_of_concepts_and_goals_count_as_edges(mind: Agent) -> None:
     assert [step.weight for step in path.found[0].path] == [1.0, 0.7]
 
 
-def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, foreign_mind: Agent) -> None:
+def test_a_traversal_stays_within_tenant_and_agent(
+    mind: Agent, other_mind: Agent, foreign_mind: Agent
+) -> None:
     one, two = memories_in(mind)
     tie(mind, one, two)
     for stranger in (other_mind, foreign_mind):
@@ -227,7 +229,7 @@ def test_a_walk_stays_within_tenant_and_agent(mind: Agent, other_mind: Agent, fo
         assert [node.id for node in connected.found] == [also.id]
 
 
-def test_a_walk_visits_so_many_nodes_and_no_more(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_nodes_of_a_traversal_are_bounded(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     hub, *rim = memories_in(mind, 30)
     for number, node in enumerate(rim):
         tie(mind, hub, node, weight=number / 100)

@@ -76,7 +76,7 @@ def test_a_fact_of_another_agent_is_no_duplicate(tenant: Tenant, mind: Agent, ot
         assert term_counts(agent) == true_counts(agent)
 
 
-def test_a_step_sees_memories_placed_by_an_earlier_one(tenant: Tenant, mind: Agent) -> None:
+def test_a_step_matches_memories_placed_by_an_earlier_one(tenant: Tenant, mind: Agent) -> None:
     first, same, nearly, other = (
         fact("The ferry leaves at dawn."),
         fact("The  ferry leaves at dawn."),

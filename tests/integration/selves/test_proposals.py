@@ -51,7 +51,7 @@ def words(number: int) -> str:
     return " ".join(chr(97 + (number * 7 + place * place) % 26) * (3 + place % 4) for place in range(9))
 
 
-def test_accepted_twice_it_changes_the_self_once(agent: Agent) -> None:
+def test_a_proposal_accepted_twice_changes_the_self_once(agent: Agent) -> None:
     proposal = one(agent)
     first = accept(proposal_id=proposal.id, decided_by=BEAT)
     again = accept(proposal_id=proposal.id, decided_by="cli:ann")
@@ -76,7 +76,7 @@ def test_a_rejected_proposal_is_not_accepted(agent: Agent) -> None:
         accept(proposal_id=proposal.id, decided_by=BEAT)
 
 
-def test_put_off_five_times_it_expires(agent: Agent) -> None:
+def test_a_proposal_deferred_five_times_expires(agent: Agent) -> None:
     proposal = one(agent)
     for count in range(1, MAX_DEFERRALS):
         assert defer(proposal_id=proposal.id, decided_by=BEAT).deferrals == count
@@ -92,7 +92,7 @@ def test_a_repeated_proposal_is_stored_once(agent: Agent) -> None:
     assert [proposal.content for proposal in again.made] == ["Storms please me."]
 
 
-def test_a_full_queue_lets_its_weakest_go_and_lists_it(agent: Agent) -> None:
+def test_a_full_queue_removes_and_lists_its_weakest_proposal(agent: Agent) -> None:
     weak = one(agent, words(0), confidence=0.1)
     propose(agent_id=agent.id, proposals=[new(words(number)) for number in range(1, MAX_PENDING)])
     assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
@@ -185,9 +185,7 @@ def test_an_agent_revises_a_belief_once_in_four_hours(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"confidence": 0.4}, {"status": BeliefStatus.HELD}])
-def test_a_revision_that_changes_nothing_is_not_held_to_the_pace(
-    agent: Agent, changes: dict[str, Any]
-) -> None:
+def test_a_revision_without_a_change_is_accepted_at_any_pace(agent: Agent, changes: dict[str, Any]) -> None:
     belief: Belief = BeliefFactory(agent=agent, confidence=0.2)
     revise_belief(
         agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
@@ -259,7 +257,7 @@ def test_a_revision_that_goes_too_far_is_refused(agent: Agent, changes: dict[str
         )
 
 
-def test_a_proposal_of_another_tenant_cannot_be_seen(tenant: Tenant, other_tenant: Tenant) -> None:
+def test_a_proposal_of_another_tenant_cannot_be_accepted(tenant: Tenant, other_tenant: Tenant) -> None:
     with tenant_transaction(other_tenant.id):
         foreign = one(AgentFactory())
     with tenant_transaction(tenant.id), pytest.raises(NotFound):

@@ -75,7 +75,7 @@ def test_every_change_of_a_belief_is_audited(agent: Agent) -> None:
     assert dropped.detail["reason"] == "it broke"
 
 
-def test_an_aspect_likewise(agent: Agent) -> None:
+def test_every_change_of_an_aspect_is_audited(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         aspect = add_aspect(agent_id=agent.id, aspect=MAPS, actor=ACTOR)
         revise_aspect(aspect_id=aspect.id, actor=ACTOR, stability=0.9)
@@ -142,7 +142,7 @@ def test_another_tenants_self_is_out_of_reach(agent: Agent, other_tenant: Tenant
                 act()
 
 
-def test_beliefs_that_are_held_colour_memories(agent: Agent) -> None:
+def test_held_beliefs_determine_the_alignment_of_memories(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         firm, doubted = (
             BeliefFactory(agent=agent, confidence=0.8),
@@ -257,7 +257,7 @@ def test_concurrent_changes_of_belief_and_source_both_count(agent: Agent) -> Non
     assert row.trust == pytest.approx(0.5 * cap([first, second]))
 
 
-def test_a_memory_rings_with_the_aspects_that_are_held(agent: Agent) -> None:
+def test_a_memory_resonates_with_held_aspects(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         kind, steady, dropped = (
             IdentityAspectFactory(agent=agent, content=content, stability=stability)

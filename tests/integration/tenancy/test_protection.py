@@ -196,13 +196,13 @@ def test_a_new_model_is_named_until_it_is_protected(tomorrow: type[TenantModel])
     test_every_table_has_these_policies_and_no_other(None)
 
 
-def test_the_walk_names_a_new_model(tomorrow: type[TenantModel]) -> None:
-    for walk in (
+def test_the_checks_fail_for_an_unprotected_model(tomorrow: type[TenantModel]) -> None:
+    for check in (
         test_every_table_with_a_tenant_forces_row_security,
         test_every_key_and_reference_begins_with_the_tenant,
     ):
         with pytest.raises(AssertionError):
-            walk(None)
+            check(None)
     with pytest.raises(KeyError):
         test_every_table_has_these_policies_and_no_other(None)
 

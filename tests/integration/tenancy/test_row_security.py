@@ -104,7 +104,7 @@ def test_a_reference_to_another_tenants_row_is_refused(ours: Home, theirs: Home)
         type(ours.goal).objects.update(parent_id=theirs.goal.id)
 
 
-def test_an_id_that_another_tenant_uses_tells_nothing(ours: Home, theirs: Home) -> None:
+def test_an_id_of_another_tenant_reveals_no_existence(ours: Home, theirs: Home) -> None:
     # A key or a unique constraint without the tenant would report a duplicate.
     with tenant_transaction(ours.id):
         twin = AgentFactory(id=theirs.agent.id, name=theirs.agent.name, public_id=theirs.agent.public_id)

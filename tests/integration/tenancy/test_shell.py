@@ -46,6 +46,6 @@ def test_a_shell_that_fails_rolls_back(ours: Home) -> None:
         assert Memory.objects.get().content == "the secret of acme"
 
 
-def test_a_shell_for_an_unknown_tenant_names_those_there_are(ours: Home, theirs: Home) -> None:
+def test_a_shell_for_an_unknown_tenant_lists_the_tenants(ours: Home, theirs: Home) -> None:
     with pytest.raises(NotFound, match="acme, globex"):
         shell(COUNT, tenant="initech")

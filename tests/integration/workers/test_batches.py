@@ -73,7 +73,7 @@ def test_a_lost_agent_gets_a_message_of_its_own(celery: Celery, broker: redis.Re
     assert sorted(_queued_messages(broker)) == [(str(HERE), [1, 3]), (str(HERE), [2])]
 
 
-def test_each_agent_of_a_message_walks_its_own_heartbeat(
+def test_each_agent_of_a_message_has_its_own_heartbeat(
     fleet: Fleet, agent: Agent, celery: Celery, scripted: Any
 ) -> None:
     scripted(REST)

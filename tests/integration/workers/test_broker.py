@@ -42,7 +42,7 @@ def test_many_messages_are_sent_by_one_client(monkeypatch: pytest.MonkeyPatch) -
     assert clients == []
 
 
-def test_every_thread_tells_our_broker(broker: redis.Redis) -> None:
+def test_each_thread_publishes_to_the_configured_broker(broker: redis.Redis) -> None:
     message = TaskMessage(task=Task.ADVANCE, tenant_id=uuid4(), arguments={}, shown="")
     with ThreadPoolExecutor(1) as thread:
         assert thread.submit(publish, message).result()

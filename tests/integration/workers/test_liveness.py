@@ -23,13 +23,13 @@ def _say() -> None:
     )
 
 
-def test_a_process_that_said_so_lives(database: None) -> None:
+def test_a_process_with_a_liveness_row_is_alive(database: None) -> None:
     _say()
     _say()
     assert [process.name for process in living_processes()] == ["host:1"]
 
 
-def test_its_connection_has_every_option_of_the_settings(
+def test_the_liveness_connection_has_all_options_of_the_settings(
     database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A substitute for `sslmode`, which a server without TLS cannot show.

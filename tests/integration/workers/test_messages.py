@@ -37,7 +37,7 @@ def test_every_task_has_a_queue_and_every_queue_a_pool() -> None:
     assert sorted(served) == sorted(queue.value for queue in Queue)
 
 
-def test_beat_sends_few_static_hints_that_do_not_pile_up(celery: Celery) -> None:
+def test_the_scheduler_sends_few_static_hints_that_expire(celery: Celery) -> None:
     sent = entries()
     assert celery.conf.beat_schedule == sent
     assert Task.DISPATCH in sent

@@ -18,7 +18,7 @@ from tests.integration.heartbeats.fleet import Fleet
 MOST = 39
 
 
-def test_a_reflex_beat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
+def test_a_reflex_heartbeat_takes_few_statements(fleet: Fleet, agent: Agent) -> None:
     sent: list[str] = []
 
     def count(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:

@@ -94,7 +94,7 @@ def test_a_disallowed_action_is_neither_offered_nor_charged(beat: Beat, agent: A
     assert last_of(agent).energy_end == last_of(agent).energy_start
 
 
-def test_observe_tells_the_time_and_costs_nothing(beat: Beat, agent: Agent) -> None:
+def test_observe_shows_the_budget_without_cost(beat: Beat, agent: Agent) -> None:
     model = beat(reply(act("observe")))
 
     assert (outcome_of(agent)["outcome"], outcome_of(agent)["cost"]) == ("success", 0)
@@ -103,7 +103,7 @@ def test_observe_tells_the_time_and_costs_nothing(beat: Beat, agent: Agent) -> N
     assert "20 of 20 energy" in model.requests[1].messages[-1].content
 
 
-def test_review_goals_says_what_wants_attention(beat: Beat, agent: Agent) -> None:
+def test_review_goals_succeeds_without_goals(beat: Beat, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
     beat(reply(act("review_goals")))
@@ -112,7 +112,7 @@ def test_review_goals_says_what_wants_attention(beat: Beat, agent: Agent) -> Non
     assert "attention" in outcome_of(agent)["summary"]
 
 
-def test_reflect_ties_an_insight_to_what_it_rests_on(beat: Beat, agent: Agent) -> None:
+def test_reflect_relates_an_insight_to_its_source(beat: Beat, agent: Agent) -> None:
     ground = memory_of(agent, "The north end is eleven fathoms deep.")
     beat(reply(act("reflect", insight="It is deeper than it looks.", rests_on=[ground])))
 
@@ -125,7 +125,7 @@ def test_reflect_ties_an_insight_to_what_it_rests_on(beat: Beat, agent: Agent) -
 @pytest.mark.parametrize(
     ("kind", "stored"), [("conclusion", "semantic"), ("text", "semantic"), ("creative", "episodic")]
 )
-def test_synthesize_keeps_what_was_made_tied_to_its_materials(
+def test_synthesize_stores_a_text_related_to_its_materials(
     beat: Beat, agent: Agent, kind: str, stored: str
 ) -> None:
     materials = [memory_of(agent, "The reef is deep."), memory_of(agent, "The chart is old.")]
@@ -154,7 +154,7 @@ def test_synthesize_keeps_what_was_made_tied_to_its_materials(
     )
 
 
-def test_a_synthesis_of_what_is_not_there_fails_and_keeps_nothing(beat: Beat, agent: Agent) -> None:
+def test_a_synthesis_of_missing_memories_fails_and_stores_none(beat: Beat, agent: Agent) -> None:
     unknown = str(UUID(int=7))
     beat(reply(act("synthesize", topic="reef", content="A reef of dreams.", materials=[unknown])))
 
@@ -258,7 +258,7 @@ def test_an_action_budget_gives_four_and_two_rests_earn_one_more(beat: Beat, age
     assert (state.bonus_actions, state.energy) == (0, 10)
 
 
-def test_a_tick_budget_lasts_a_cycle_of_beats(beat: Beat, agent: Agent) -> None:
+def test_a_tick_budget_lasts_a_cycle_of_heartbeats(beat: Beat, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, budget="ticks", allowance=3)
     two = [act("remember", content="One."), act("remember", content="Two.")]

@@ -69,7 +69,7 @@ class TestMaintain:
             ({"verdict": "keep"}, {"trust": 1.0, "status": "active"}),
         ],
     )
-    def test_a_memory_is_weighed_retired_doubted_or_kept(
+    def test_a_memory_is_appraised_retired_doubted_or_confirmed(
         self, beat: Beat, agent: Agent, judged: dict[str, Any], expected: dict[str, Any]
     ) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
@@ -103,7 +103,7 @@ class TestMaintain:
                 == f"heartbeat:{last_of(agent).id}"
             )
 
-    def test_a_belief_that_is_kept_has_faced_what_speaks_against_it(self, beat: Beat, agent: Agent) -> None:
+    def test_a_confirmed_belief_counts_as_tested_against_evidence(self, beat: Beat, agent: Agent) -> None:
         against = memory_of(agent, "The tide came an hour late.")
         with tenant_transaction(agent.tenant_id):
             belief = add_belief(
@@ -128,7 +128,7 @@ class TestMaintain:
         model = beat(reply())
         assert "## What speaks against your beliefs" not in model.requests[0].messages[0].content
 
-    def test_a_memory_that_is_kept_is_on_record(self, beat: Beat, agent: Agent) -> None:
+    def test_a_confirmed_memory_is_audited(self, beat: Beat, agent: Agent) -> None:
         memory_id = memory_of(agent, "The reef is ten fathoms deep.")
         beat(reply(act("maintain", target="memory", id=memory_id, verdict="keep", reason="sounded again")))
 
@@ -138,7 +138,7 @@ class TestMaintain:
         assert event.detail == {"memory_id": memory_id, "changes": {}}
         assert event.actor == f"agent:{agent.public_id}"
 
-    def test_a_theme_is_shown_named_and_put_in_order(self, beat: Beat, agent: Agent) -> None:
+    def test_a_cluster_is_shown_renamed_and_marked_stale(self, beat: Beat, agent: Agent) -> None:
         theme = theme_of(agent, memory_of(agent, "The reef is ten fathoms deep."))
         named = {"verdict": "revise", "content": "The reef", "reason": "clearer"}
         beat(

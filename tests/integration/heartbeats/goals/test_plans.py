@@ -253,7 +253,7 @@ def test_a_goal_closed_by_a_person_is_reported_once(
     assert f"action_result: {report}" not in beat(REST)
 
 
-def test_a_beat_that_touches_no_goal_runs_no_statement_for_goals(
+def test_a_heartbeat_without_goal_work_adds_no_effort(
     beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     beat(REST)

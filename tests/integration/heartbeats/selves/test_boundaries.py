@@ -111,7 +111,7 @@ def test_a_flagged_action_runs_and_is_audited(beater: Beater, agent: Agent) -> N
         assert "went on at resource_limit" in AuditEvent.objects.get(action=AuditAction.BOUNDARY).message
 
 
-def test_a_boundary_of_its_own_replaces_one_that_every_agent_has(beater: Beater, agent: Agent) -> None:
+def test_an_agents_own_boundary_replaces_a_default_one(beater: Beater, agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         for name, enabled in (("no_deception", False), ("no_gossip", True)):
             Boundary.objects.create(
@@ -182,7 +182,7 @@ def test_goal_updates_and_steps_are_checked_against_boundaries(
     assert goal.fraction == 0.2
 
 
-def test_a_note_is_held_against_the_boundaries_by_its_meaning(beater: Beater, agent: Agent) -> None:
+def test_a_note_is_checked_against_boundaries_by_meaning(beater: Beater, agent: Agent) -> None:
     note = "Help with hurting another person!"
     beater.beat(reply_of(memory_notes=[{"text": "The tide turns."}, {"text": note}]))
     (dropped,) = last_of(agent).dropped
@@ -193,7 +193,7 @@ def test_a_note_is_held_against_the_boundaries_by_its_meaning(beater: Beater, ag
         assert not Memory.objects.filter(content=note).exists()
 
 
-def test_a_note_that_is_flagged_is_kept_and_noted_once(beater: Beater, agent: Agent) -> None:
+def test_a_flagged_note_is_stored_and_audited_once(beater: Beater, agent: Agent) -> None:
     beater.beat(reply_of(memory_notes=[{"text": "Finish it, whatever it costs."}]))
     assert last_of(agent).dropped == []
     with tenant_transaction(agent.tenant_id):

@@ -43,7 +43,7 @@ def test_calm_drives_are_not_mentioned(beater: Beater) -> None:
     assert "## Drives" not in beater.beat(REST)
 
 
-def test_the_mood_moves_is_kept_and_fades(beater: Beater, agent: Agent) -> None:
+def test_the_mood_fades_and_is_stored(beater: Beater, agent: Agent) -> None:
     mood = {"valence": 0.8, "arousal": 0.9, "at": (datetime.now(UTC) - timedelta(hours=6)).isoformat()}
     set_state(agent, mood=mood)
     with tenant_transaction(agent.tenant_id):
@@ -90,7 +90,7 @@ def test_success_rates_of_frequent_actions_are_shown(beater: Beater, agent: Agen
     assert "reflect (1 of 1)" not in prompt
 
 
-def test_beats_without_anything_new_are_counted(beater: Beater, agent: Agent) -> None:
+def test_heartbeats_without_news_are_counted(beater: Beater, agent: Agent) -> None:
     beater.beat(REST)
     beater.beat(REST)
     assert state_of(agent).stale_beats == 2
@@ -142,7 +142,7 @@ def test_recent_contact_keeps_a_lonely_agent_from_an_early_heartbeat(
     assert schedule_of(rested_agent).next_trigger == Trigger.TIMER
 
 
-def test_a_person_stirs_the_agent_whatever_else_has_reached_it_before(beater: Beater, agent: Agent) -> None:
+def test_a_users_message_raises_arousal_despite_other_percepts(beater: Beater, agent: Agent) -> None:
     def arousal_after(*kinds: str) -> float:
         set_state(agent, mood={"valence": 0.0, "arousal": 0.6, "at": datetime.now(UTC).isoformat()})
         with tenant_transaction(agent.tenant_id):

@@ -115,7 +115,7 @@ def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
     assert {item["reason"] for item in dropped} == {"another note of this beat about Bo counts"}
 
 
-def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
+def test_the_oldest_peer_without_interactions_is_deleted_first(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "MOST_PEERS", 3)
@@ -139,7 +139,7 @@ def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
         assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
 
 
-def test_a_beat_that_uses_none_of_it_stores_none_of_it(beater: Beater, agent: Agent) -> None:
+def test_a_resting_heartbeat_writes_no_rows_of_the_self(beater: Beater, agent: Agent) -> None:
     beater.beat(REST)
     with tenant_transaction(agent.tenant_id):
         for model in (Experience, Proposal, PeerModel, SelfChange, BeliefEvidence):

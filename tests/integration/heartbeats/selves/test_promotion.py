@@ -59,7 +59,7 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(beater: Beater, a
     assert "## What speaks against your beliefs" not in beater.beat(REST)
 
 
-def test_consolidation_proposes_what_has_settled_and_what_is_habit(beater: Beater, agent: Agent) -> None:
+def test_consolidation_proposes_settled_memories_and_habits(beater: Beater, agent: Agent) -> None:
     settled = memory(agent, "Eels leave the river in autumn.")
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(id=settled).update(
@@ -164,7 +164,7 @@ def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
         assert [proposal.kind for proposal in found_at_once(agent)] == ["pattern"]
 
 
-def test_a_large_theme_is_an_insight_once_and_becomes_a_fact(agent: Agent) -> None:
+def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False)
         Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="piers", size=9, stale=False)

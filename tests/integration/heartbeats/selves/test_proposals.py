@@ -36,7 +36,7 @@ def test_an_accepted_proposal_becomes_an_aspect(beater: Beater, agent: Agent) ->
     assert "I am patient with tides." in beater.beat(REST)
 
 
-def test_a_rejected_one_changes_nothing_and_keeps_the_reason(beater: Beater, agent: Agent) -> None:
+def test_a_rejected_proposal_changes_no_row_and_stores_the_reason(beater: Beater, agent: Agent) -> None:
     proposal = propose_change(agent)
     beater.beat(decide(proposal, "reject", "I am not"))
     rejected = reload(agent, proposal)
@@ -45,7 +45,7 @@ def test_a_rejected_one_changes_nothing_and_keeps_the_reason(beater: Beater, age
         assert not IdentityAspect.objects.filter(content=proposal.content).exists()
 
 
-def test_a_deferred_one_is_shown_again(beater: Beater, agent: Agent) -> None:
+def test_a_deferred_proposal_is_shown_again(beater: Beater, agent: Agent) -> None:
     proposal = propose_change(agent)
     beater.beat(decide(proposal, "defer"))
     assert reload(agent, proposal).deferrals == 1
@@ -62,7 +62,7 @@ def test_an_agent_accepts_one_aspect_in_four_hours(beater: Beater, agent: Agent)
     assert "changes slowly" in dropped["reason"]
 
 
-def test_a_decision_about_nothing_is_dropped_with_its_reason(
+def test_a_decision_about_an_unknown_proposal_is_dropped(
     beater: Beater, agent: Agent, other_tenant: Any, new_agent: Any
 ) -> None:
     foreign = propose_change(new_agent(other_tenant, name="Bo"))
@@ -105,7 +105,7 @@ def test_a_preference_that_is_accepted_is_shown(beater: Beater, agent: Agent) ->
     assert "tone: short sentences" in beater.beat(REST)
 
 
-def test_an_insight_becomes_a_proposal_for_a_later_beat(beater: Beater, agent: Agent) -> None:
+def test_an_insight_becomes_a_proposal_for_a_later_heartbeat(beater: Beater, agent: Agent) -> None:
     own = memory(agent, "I kept watch through the night.")
     insight = {"kind": "self_concept", "content": "I am a watcher.", "confidence": 0.8, "evidence": [own]}
     unsure = {**insight, "content": "I may be a sailor.", "confidence": 0.4}
