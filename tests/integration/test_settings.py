@@ -30,7 +30,7 @@ from arbor.web.ports import ScriptedPages, SearchResult
 from config.cli import prepare
 from tests.integration.heartbeats.conftest import agent, fleet, make_due, new_agent, scripted
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.memories.chosen_vectors import DIMENSION, plant, refresh_all, upkeep_of
+from tests.integration.memories.chosen_vectors import DIMENSION, refresh_all, store_with_vectors, upkeep_of
 from tests.integration.memories.conftest import a_memory
 
 __all__ = ["agent", "fleet", "new_agent", "scripted"]
@@ -132,7 +132,7 @@ def test_neighbors_are_as_similar_as_is_set(
     first, other = np.zeros(DIMENSION, dtype=np.float32), np.zeros(DIMENSION, dtype=np.float32)
     # A cosine of 0.8.
     first[0], other[0], other[1] = 1.0, 0.8, 0.6
-    ids = plant(agent, [first, other])
+    ids = store_with_vectors(agent, [first, other])
     refresh_all(agent)
     assert (str(ids[1]) in (upkeep_of(agent)[ids[0]].neighbors or {})) is is_neighbor
 

@@ -34,7 +34,7 @@ def mood_now(agent: Agent) -> Mood:
         return mood_of(agent.id, state.mood, datetime.now(UTC))
 
 
-def noted(agent: Agent) -> list[AuditEvent]:
+def boundary_events(agent: Agent) -> list[AuditEvent]:
     with tenant_transaction(agent.tenant_id):
         events = AuditEvent.objects.filter(agent_id=agent.id, action=AuditAction.BOUNDARY)
         return list(events.order_by("id"))
@@ -48,7 +48,7 @@ def test_a_message_raises_arousal_without_a_boundary_match(
     talk("How are you, old friend?")
     change = mood_now(agent).arousal - before.arousal
     assert change == pytest.approx(DELTAS[Event.CONTACT].arousal, abs=0.01)
-    assert noted(agent) == []
+    assert boundary_events(agent) == []
 
 
 def test_a_boundary_match_lowers_the_mood_and_audits_both_sides(
@@ -59,7 +59,7 @@ def test_a_boundary_match_lowers_the_mood_and_audits_both_sides(
     answer = talk(BOMB)
     expected = DELTAS[Event.CONTACT].valence + DELTAS[Event.BOUNDARY].valence
     assert mood_now(agent).valence - before.valence == pytest.approx(expected, abs=0.01)
-    matched, withheld = noted(agent)
+    matched, withheld = boundary_events(agent)
     assert matched.message.startswith(f"what {PERSON} said touches no_harm (refuse): ")
     assert withheld.message.startswith("an answer was withheld at no_harm (refuse): ")
     detail: dict[str, Any] = withheld.detail
@@ -95,7 +95,7 @@ def test_a_boundary_is_on_record_also_where_there_is_no_answer(
     scripted(ModelRejected("no"))
     before = mood_now(agent)
     assert talk(BOMB).error
-    (touched,) = noted(agent)
+    (touched,) = boundary_events(agent)
     assert touched.detail["name"] == "no_harm"
     assert mood_now(agent).valence < before.valence
 

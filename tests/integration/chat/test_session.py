@@ -32,21 +32,21 @@ from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel
 from config.cli.agents.views import agent_line
-from tests.integration.chat.conftest import Talk, answering, begin
+from tests.integration.chat.conftest import Talk, answering, open_conversation
 from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
 
 
-def let_pass(agent: Agent, time: timedelta) -> None:
+def age_conversations(agent: Agent, time: timedelta) -> None:
     """Move the agent's conversations and the end of its pause into the past."""
     with tenant_transaction(agent.tenant_id):
         ChatSession.objects.filter(agent_id=agent.id).update(last_at=F("last_at") - time)
         type(agent.schedule).objects.filter(agent_id=agent.id).update(paused_until=F("paused_until") - time)
 
 
-def end(agent: Agent, session: ChatSession) -> Any:
+def end_conversation(agent: Agent, session: ChatSession) -> Any:
     with tenant_transaction(agent.tenant_id):
         return end_session(session_id=session.id)
 
@@ -59,7 +59,7 @@ def test_an_agent_is_due_only_once_its_conversation_is_idle(
     make_due(agent)
 
     assert fleet.dispatch().due == 0
-    let_pass(agent, timedelta(seconds=301))
+    age_conversations(agent, timedelta(seconds=301))
     assert fleet.dispatch().due == 1
 
 
@@ -78,7 +78,7 @@ def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk
     assert (fleet.due, fleet.oldest_due) == (0, None)
     assert datetime.fromisoformat(agent_line(row)["next_due_at"]) > datetime.now(UTC)
 
-    let_pass(agent, timedelta(seconds=301))
+    age_conversations(agent, timedelta(seconds=301))
     beats = fleet_status().heartbeats
     assert beats.due == 1
     assert 0 < beats.oldest_due_s < 300, "counted from the end of the conversation"
@@ -111,7 +111,7 @@ def test_a_significant_conversation_brings_a_heartbeat_at_once(
     model = scripted(answering("I will."), REST)
     talk("Remember this: the gate code is 4711.")
 
-    ended = end(agent, begin(agent))
+    ended = end_conversation(agent, open_conversation(agent))
 
     assert ended.heartbeat_follows
     assert ended.significance >= 0.6
@@ -129,12 +129,14 @@ def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted
     scripted(answering("Hello!"))
     talk("Hello")
 
-    ended = end(agent, begin(agent))
+    ended = end_conversation(agent, open_conversation(agent))
 
     assert not ended.heartbeat_follows
     assert 0 < ended.significance < 0.35
     assert fleet.dispatch().due == 0
-    assert end(agent, ended.session).heartbeat_follows is False, "ended once more it stays as it is"
+    assert end_conversation(agent, ended.session).heartbeat_follows is False, (
+        "ended once more it stays as it is"
+    )
 
 
 def test_ten_questions_bring_a_consolidating_heartbeat(
@@ -144,7 +146,7 @@ def test_ten_questions_bring_a_consolidating_heartbeat(
     for turn in range(10):
         talk(f"ok {turn}")
 
-    assert end(agent, begin(agent)).heartbeat_follows
+    assert end_conversation(agent, open_conversation(agent)).heartbeat_follows
     assert fleet.dispatch().due == 1
     fleet.run()
 
@@ -161,7 +163,7 @@ def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, 
     talk("One.", person="cli:nora")
     talk("Two.", person="user:orson")
 
-    end(agent, begin(agent, "cli:nora"))
+    end_conversation(agent, open_conversation(agent, "cli:nora"))
 
     paused = schedule_of(agent).paused_until
     assert paused is not None
@@ -172,7 +174,7 @@ def test_the_sweep_ends_what_is_idle(agent: Agent, talk: Talk, scripted: Script)
     scripted(answering("Yes."))
     talk("Could you please look into the harbour? We decided to sail on Friday.")
     assert close_conversations().done == 0
-    let_pass(agent, timedelta(seconds=301))
+    age_conversations(agent, timedelta(seconds=301))
 
     assert close_conversations().done == 1
 
@@ -187,35 +189,35 @@ def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(answering("Yes."))
-    session = begin(agent)
+    session = open_conversation(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
     fleet.messages.clear()
     close_conversations()
     assert fleet.messages == [], "its message may still be on its way"
 
-    let_pass(agent, timedelta(seconds=61))
+    age_conversations(agent, timedelta(seconds=61))
     close_conversations()
     assert [message.task for message in fleet.messages] == [Task.ANSWER]
 
-    let_pass(agent, LONGEST_WAIT)
+    age_conversations(agent, LONGEST_WAIT)
     close_conversations()
     with tenant_transaction(agent.tenant_id):
         assert "no worker took it" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
 
 
 def test_a_person_goes_on_with_the_open_conversation_until_it_is_idle(agent: Agent) -> None:
-    first = begin(agent)
+    first = open_conversation(agent)
 
-    assert begin(agent).id == first.id
-    assert begin(agent, "user:orson").id != first.id
-    let_pass(agent, timedelta(seconds=301))
-    assert begin(agent).id != first.id
+    assert open_conversation(agent).id == first.id
+    assert open_conversation(agent, "user:orson").id != first.id
+    age_conversations(agent, timedelta(seconds=301))
+    assert open_conversation(agent).id != first.id
 
 
 def test_a_closed_conversation_accepts_no_turn(agent: Agent) -> None:
-    session = begin(agent)
-    end(agent, session)
+    session = open_conversation(agent)
+    end_conversation(agent, session)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is over"):
         receive_turn(session_id=session.id, text="One more thing.")

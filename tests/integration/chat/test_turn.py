@@ -27,7 +27,16 @@ from arbor.contacts.values import Speaker
 from arbor.errors import Invalid, ModelRejected, ModelTimeout, ModelUnavailable, NotFound, TransitionIllegal
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import CallPurpose, ModelRequest
-from tests.integration.chat.conftest import CODE, PERSON, Script, Talk, answering, begin, calls_of, prompt_of
+from tests.integration.chat.conftest import (
+    CODE,
+    PERSON,
+    Script,
+    Talk,
+    answering,
+    calls_of,
+    open_conversation,
+    prompt_of,
+)
 from tests.integration.heartbeats.conftest import schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.maintenance.maintenance_setup import let_pass
@@ -142,7 +151,12 @@ def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Flee
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Are you there?", execute=killed)
+        say(
+            tenant_id=agent.tenant_id,
+            session_id=open_conversation(agent).id,
+            text="Are you there?",
+            execute=killed,
+        )
     assert fleet.messages == []
     let_pass(agent, timedelta(minutes=10))
     recover_maintenance_calls()
@@ -303,14 +317,14 @@ def test_a_flagging_boundary_is_recorded_and_allows_the_answer(
 
 @pytest.mark.parametrize("text", ["", "   ", "a\0b", "x" * 8_001, "\ud800"])
 def test_an_invalid_turn_is_refused(agent: Agent, text: str) -> None:
-    session = begin(agent)
+    session = open_conversation(agent)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
         receive_turn(session_id=session.id, text=text)
 
 
 def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
-    session = begin(agent)
+    session = open_conversation(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="One.")
 
@@ -322,7 +336,7 @@ def test_a_worker_answers_a_turn_once_despite_doubled_messages(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(answering("Yes."), repeat=True)
-    session = begin(agent)
+    session = open_conversation(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
     message = fleet.take()
@@ -341,13 +355,15 @@ def test_a_fault_before_the_model_call_is_reported(agent: Agent, monkeypatch: py
 
     monkeypatch.setattr(chat, "prepare", broken)
 
-    answer = say(tenant_id=agent.tenant_id, session_id=begin(agent).id, text="Hello?", execute=execute_call)
+    answer = say(
+        tenant_id=agent.tenant_id, session_id=open_conversation(agent).id, text="Hello?", execute=execute_call
+    )
 
     assert answer.error == "ValueError: the character cannot be read"
 
 
 def test_another_tenants_conversation_is_not_there(agent: Agent, other_tenant: Tenant) -> None:
-    session = begin(agent)
+    session = open_conversation(agent)
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
         receive_turn(session_id=session.id, text="Hello?")

@@ -28,13 +28,13 @@ def agent(tenant: Tenant) -> Agent:
     return created
 
 
-def written(agent: Agent, **values: Any) -> OutboxMessage:
+def store_message(agent: Agent, **values: Any) -> OutboxMessage:
     with tenant_transaction(agent.tenant_id):
         message: OutboxMessage = OutboxMessageFactory.create(agent=agent, **values)
     return message
 
 
-def now(message: OutboxMessage) -> OutboxMessage:
+def reload(message: OutboxMessage) -> OutboxMessage:
     with tenant_transaction(message.tenant_id):
         row: OutboxMessage = OutboxMessage.objects.get(id=message.id)
     return row
@@ -77,8 +77,8 @@ def test_the_secret_of_a_new_webhook_is_shown_once(arbor: Arbor, agent: Agent) -
 def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent) -> None:
     secret = "https://example.org/s3cret-path?token=s3cret-token"
     added = arbor("contact", "channel", "add", "ops", "--kind", "webhook", "--to", secret, "--json")
-    failed = written(agent, kind="webhook", target=secret, status="failed", sent_at=None)
-    written(agent, kind="email", target="ann@example.org")
+    failed = store_message(agent, kind="webhook", target=secret, status="failed", sent_at=None)
+    store_message(agent, kind="email", target="ann@example.org")
     outputs = [
         added.out,
         *(arbor(what, "list", *how).out for what in ("channel", "outbox") for how in ((), ("--json",))),
@@ -134,10 +134,10 @@ def test_a_channel_is_tried_out(arbor: Arbor, agent: Agent, settings: Any) -> No
 
 def test_the_inbox_is_listed_read_and_answered(arbor: Arbor, agent: Agent) -> None:
     assert "Nothing here" in arbor("inbox", "list").out
-    message = written(agent, subject="Ice [bold]", content="The river froze.")
+    message = store_message(agent, subject="Ice [bold]", content="The river froze.")
     assert "1 unread" in arbor("inbox", "list").out
     assert "Ice [bold]" in arbor("inbox", "list", "--agent", "Vega").out
-    assert now(message).read_at is None
+    assert reload(message).read_at is None
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
     assert arbor("inbox", "list", "--json").json["unread"] == 0
     assert arbor("inbox", "list", "--unread", "--json").json["messages"] == []
@@ -150,13 +150,13 @@ def test_a_message_that_is_not_there_is_not_read(arbor: Arbor, agent: Agent) -> 
     ran = arbor("inbox", "read", "0c5512aa")
     assert ran.code == 1
     assert "this tenant has no outbox message '0c5512aa'" in ran.err
-    mail = written(agent, kind="email", target="ann@example.org")
+    mail = store_message(agent, kind="email", target="ann@example.org")
     assert "in the inbox of this tenant" in arbor("inbox", "read", str(mail.id)).err
 
 
 def test_undelivered_messages_are_listed_retried_and_cancelled(arbor: Arbor, agent: Agent) -> None:
     assert "No messages." in arbor("contact", "outbox", "list").out
-    failed = written(
+    failed = store_message(
         agent,
         kind="email",
         target="ann@example.org",
@@ -170,26 +170,26 @@ def test_undelivered_messages_are_listed_retried_and_cancelled(arbor: Arbor, age
     assert (listed["failed"], listed["messages"][0]["last_error"]) == (1, "no line")
     assert arbor("contact", "outbox", "retry", str(failed.id), "--json").json["status"] == "pending"
     assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
-    assert now(failed).status == DeliveryStatus.CANCELLED
+    assert reload(failed).status == DeliveryStatus.CANCELLED
     assert "cannot become pending" in arbor("contact", "outbox", "retry", str(failed.id)).err
 
 
 def test_status_and_doctor_report_undelivered_messages(arbor: Arbor, agent: Agent) -> None:
-    written(agent, kind="email", status="failed", sent_at=None)
+    store_message(agent, kind="email", status="failed", sent_at=None)
     assert arbor("status", "--json").json["outbox"]["failed"] == 1
     assert "1 failed" in arbor("status").out
     assert "1 messages of agents were not delivered" in arbor("doctor").out
 
 
 def test_another_tenants_messages_are_not_there(arbor: Arbor, agent: Agent, other_tenant: Tenant) -> None:
-    message = written(agent)
+    message = store_message(agent)
     ran = arbor("inbox", "read", str(message.id), "--tenant", other_tenant.slug)
     assert ran.code == 1
     assert arbor("contact", "outbox", "list", "--tenant", other_tenant.slug, "--json").json["messages"] == []
 
 
 @pytest.fixture
-def two(agent: Agent, other_tenant: Tenant) -> tuple[Agent, Agent]:
+def two_agents(agent: Agent, other_tenant: Tenant) -> tuple[Agent, Agent]:
     """Return an agent of each of two tenants."""
     with tenant_transaction(other_tenant.id):
         other: Agent = AgentFactory.create(name="Rigel")
@@ -203,11 +203,11 @@ def slug_of(agent: Agent) -> str:
 
 
 def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
-    arbor: Arbor, two: tuple[Agent, Agent]
+    arbor: Arbor, two_agents: tuple[Agent, Agent]
 ) -> None:
-    slugs = {slug_of(agent) for agent in two}
-    for agent in two:
-        written(agent, subject=f"Of {agent.name}")
+    slugs = {slug_of(agent) for agent in two_agents}
+    for agent in two_agents:
+        store_message(agent, subject=f"Of {agent.name}")
         assert (
             arbor("contact", "channel", "add", "me", "--kind", "inbox", "--tenant", slug_of(agent)).code == 0
         )
@@ -224,12 +224,14 @@ def test_of_several_tenants_lists_show_all_and_say_whose_each_is(
     assert arbor("inbox", "list", "--json").json["unread"] == 2
 
 
-def test_a_row_of_one_tenant_alone_needs_no_tenant_option(arbor: Arbor, two: tuple[Agent, Agent]) -> None:
-    mine, other = two
-    message = written(other, content="The river froze.")
+def test_a_row_of_one_tenant_alone_needs_no_tenant_option(
+    arbor: Arbor, two_agents: tuple[Agent, Agent]
+) -> None:
+    mine, other = two_agents
+    message = store_message(other, content="The river froze.")
     assert "The river froze." in arbor("inbox", "read", str(message.id)[-8:]).out
     assert "Rigel receives the answer" in arbor("inbox", "answer", str(message.id), "Walk with care.").out
-    failed = written(other, kind="email", target="ann@example.org", status="failed", sent_at=None)
+    failed = store_message(other, kind="email", target="ann@example.org", status="failed", sent_at=None)
     assert arbor("contact", "outbox", "retry", str(failed.id)[-8:], "--json").json["tenant"] == slug_of(other)
     assert "withdrawn" in arbor("contact", "outbox", "cancel", str(failed.id)).out
     assert arbor("contact", "channel", "add", "ops", "--kind", "inbox", "--tenant", slug_of(mine)).code == 0
@@ -240,13 +242,13 @@ def test_a_row_of_one_tenant_alone_needs_no_tenant_option(arbor: Arbor, two: tup
 
 
 def test_a_channel_name_of_two_tenants_needs_the_tenant_option(
-    arbor: Arbor, two: tuple[Agent, Agent]
+    arbor: Arbor, two_agents: tuple[Agent, Agent]
 ) -> None:
-    for agent in two:
+    for agent in two_agents:
         ran = arbor("contact", "channel", "add", "my ops", "--kind", "inbox", "--tenant", slug_of(agent))
         assert f"arbor contact channel test 'my ops' --tenant {slug_of(agent)}" in " ".join(ran.out.split())
     ran = arbor("contact", "channel", "remove", "my ops")
     assert ran.code == 2
     assert "--tenant SLUG" in ran.err
-    with tenant_transaction(two[0].tenant_id):
+    with tenant_transaction(two_agents[0].tenant_id):
         assert Channel.objects.exists()

@@ -33,7 +33,7 @@ def templates(database: None) -> None:
     seed_builtin_templates()
 
 
-def wish(**changes: str) -> dict[str, str]:
+def form_data(**changes: str) -> dict[str, str]:
     return {"name": "Vega", "template": "Researcher", "interval_s": "", "model": "", "start": "on"} | changes
 
 
@@ -45,7 +45,7 @@ def agents(tenant: Tenant) -> dict[str, str]:
 def test_an_operator_creates_an_agent_and_sees_it(
     operator: Client, tenant: Tenant, other_tenant: Tenant, templates: None
 ) -> None:
-    response = operator.post(NEW, wish(interval_s="90", model="openai/gpt-5-mini"), follow=True)
+    response = operator.post(NEW, form_data(interval_s="90", model="openai/gpt-5-mini"), follow=True)
     text = response.content.decode()
     assert "Vega is active." in text
     assert "every 90 s" in text
@@ -61,7 +61,7 @@ def test_an_operator_creates_an_agent_and_sees_it(
 
 
 def test_an_agent_need_not_start_at_once(operator: Client, tenant: Tenant, templates: None) -> None:
-    form = wish()
+    form = form_data()
     del form["start"]
     operator.post(NEW, form)
     assert agents(tenant) == {"Vega": AgentStatus.CREATED}
@@ -79,9 +79,9 @@ def test_a_template_that_does_not_fit_spoils_no_other(
 ) -> None:
     with tenant_transaction(tenant.id):
         TemplateFactory(name="Outdated", spec={})
-    response = operator.post(NEW, wish(template="Outdated"))
+    response = operator.post(NEW, form_data(template="Outdated"))
     assert "does not fit this one" in response.content.decode()
-    operator.post(NEW, wish())
+    operator.post(NEW, form_data())
     assert agents(tenant) == {"Vega": AgentStatus.ACTIVE}
 
 
@@ -93,7 +93,7 @@ def test_a_suspended_tenant_is_named_beside_the_form(
     operator: Client, tenant: Tenant, templates: None
 ) -> None:
     suspend_tenant(slug=tenant.slug, actor="test")
-    response = operator.post(NEW, wish())
+    response = operator.post(NEW, form_data())
     assert response.status_code == 200
     assert "suspended" in response.content.decode()
     assert agents(tenant) == {}
@@ -112,9 +112,9 @@ def test_a_suspended_tenant_is_named_beside_the_form(
 def test_an_invalid_form_creates_no_agent(
     operator: Client, tenant: Tenant, templates: None, changes: dict[str, str], message: str
 ) -> None:
-    operator.post(NEW, wish(name="Scout of"))
+    operator.post(NEW, form_data(name="Scout of"))
     before = agents(tenant)
-    response = operator.post(NEW, wish(**changes))
+    response = operator.post(NEW, form_data(**changes))
     assert response.status_code == 200
     assert message in response.content.decode()
     assert agents(tenant) == before
@@ -122,7 +122,7 @@ def test_an_invalid_form_creates_no_agent(
 
 def test_a_viewer_makes_none(viewer: Client, tenant: Tenant, templates: None) -> None:
     assert viewer.get(NEW).status_code == 403
-    assert viewer.post(NEW, wish()).status_code == 403
+    assert viewer.post(NEW, form_data()).status_code == 403
     assert agents(tenant) == {}
     assert NEW not in viewer.get(reverse("admin:agents_agent_changelist")).content.decode()
 

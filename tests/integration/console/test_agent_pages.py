@@ -19,7 +19,7 @@ from tests.support.console import World, page_of
 from tests.support.console_crawls import ViewerCrawl
 
 
-def lives_badly(world: World) -> Agent:
+def set_notice_and_halt(world: World) -> Agent:
     """Give the world's first agent a notice of a loop and a used-up budget."""
     with tenant_transaction(world.tenant.id):
         usage = DailyUsage.objects.first()
@@ -35,7 +35,7 @@ def lives_badly(world: World) -> Agent:
 
 
 def test_an_agents_page_shows_how_it_lives(viewer: Client, world: World) -> None:
-    agent = lives_badly(world)
+    agent = set_notice_and_halt(world)
     page = viewer.get(page_of(agent)).content.decode()
     assert "You have turned to &lt;b&gt;tides&lt;/b&gt; in 4 heartbeats." in page
     assert "budget: halt" in page
@@ -56,7 +56,7 @@ def test_a_schedules_page_says_when_it_is_due_and_that_somebody_talks(viewer: Cl
 
 def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client, world: World) -> None:
     assert "runs low" not in viewer.get(reverse("admin:index")).content.decode()
-    lives_badly(world)
+    set_notice_and_halt(world)
     page = viewer.get(reverse("admin:index")).content.decode()
     assert "The day&#x27;s budget of 1 runs low" in page
     assert "1 of them until tomorrow" in page
@@ -64,7 +64,7 @@ def test_the_first_page_raises_an_alarm_for_budgets_that_run_low(viewer: Client,
 
 def test_metrics_count_notices_by_kind(world: World, settings: Any) -> None:
     settings.ARBOR_METRICS_TOKEN = TOKEN
-    lives_badly(world)
+    set_notice_and_halt(world)
     figures = values(scrape(Client(), f"Bearer {TOKEN}").content.decode())["arbor_agents_noticed"]
     assert (figures["loop"], figures["hoarding"]) == (1.0, 0.0)
 

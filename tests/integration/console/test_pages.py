@@ -78,7 +78,7 @@ def test_every_model_is_shown() -> None:
             assert not isinstance(model._meta.pk, models.CompositePrimaryKey)
 
 
-class _Watch(HTMLParser):
+class _ScriptCollector(HTMLParser):
     """Collects the parts of a page that a browser would run."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ class _Watch(HTMLParser):
 
 def test_scripts_in_stored_texts_are_escaped(seen_by_viewer: ViewerCrawl) -> None:
     for page in seen_by_viewer.pages:
-        watch = _Watch()
+        watch = _ScriptCollector()
         watch.feed(page.text)
         assert len(watch.run) > 10, page.address
         assert not [statement for statement in watch.run if "alert" in statement], page.address

@@ -84,7 +84,7 @@ def open_channel(
     return channel.channel, channel.secret
 
 
-def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
+def post_letter(agent: Agent, content: str = "The river is frozen.", **options: Any) -> list[OutboxMessage]:
     """Post a letter of the agent, as a heartbeat does."""
     values: dict[str, Any] = {
         "agent_id": agent.id,
@@ -99,7 +99,7 @@ def say(agent: Agent, content: str = "The river is frozen.", **options: Any) -> 
         return post(Letter(**{**values, **options}))
 
 
-def work(messages: list[TaskMessage]) -> list[bool]:
+def run_workers(messages: list[TaskMessage]) -> list[bool]:
     """Execute all published messages, as workers do."""
     results = []
     while messages:
@@ -109,13 +109,13 @@ def work(messages: list[TaskMessage]) -> list[bool]:
     return results
 
 
-def as_it_stands(message: OutboxMessage) -> OutboxMessage:
+def reload(message: OutboxMessage) -> OutboxMessage:
     """Return the current row of the message."""
     with tenant_transaction(message.tenant_id):
         return OutboxMessage.objects.get(id=message.id)
 
 
-def let_time_pass(message: OutboxMessage) -> None:
+def make_due(message: OutboxMessage) -> None:
     """Make the next try due, and let each lease expire."""
     with connections["ops"].cursor() as cursor:
         cursor.execute(
@@ -125,7 +125,7 @@ def let_time_pass(message: OutboxMessage) -> None:
         )
 
 
-def waits_for(message: OutboxMessage) -> timedelta:
+def time_until_due(message: OutboxMessage) -> timedelta:
     """Return the time until the next try is due."""
-    wait: timedelta = as_it_stands(message).due_at - timezone.now()
+    wait: timedelta = reload(message).due_at - timezone.now()
     return wait

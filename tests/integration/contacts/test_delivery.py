@@ -26,13 +26,13 @@ from arbor.contacts.values import ChannelKind, DeliveryStatus
 from arbor.errors import DeliveryFailed, NotFound, TransitionIllegal
 from arbor.ids import uuid7
 from tests.integration.contacts.conftest import (
-    as_it_stands,
-    let_time_pass,
     make_agent,
+    make_due,
     open_channel,
-    say,
-    waits_for,
-    work,
+    post_letter,
+    reload,
+    run_workers,
+    time_until_due,
 )
 
 
@@ -55,9 +55,9 @@ def test_a_doubled_hint_delivers_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    say(agent)
+    post_letter(agent)
     messages *= 3
-    assert work(messages) == [True, False, False]
+    assert run_workers(messages) == [True, False, False]
     assert len(carrier.carried) == 1
 
 
@@ -73,8 +73,8 @@ def test_no_transaction_is_open_while_a_message_is_carried(
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=look))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    say(agent)
-    work(messages)
+    post_letter(agent)
+    run_workers(messages)
     assert seen == [(False, DeliveryStatus.SENDING)]
 
 
@@ -82,7 +82,7 @@ def test_a_killed_delivery_is_repeated_with_the_same_key(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
 
     def die(*_: Any, **__: Any) -> int:
         raise KeyboardInterrupt
@@ -90,48 +90,48 @@ def test_a_killed_delivery_is_repeated_with_the_same_key(
     with monkeypatch.context() as patch:
         patch.setattr(delivery, "_mark_sent", die)
         with pytest.raises(KeyboardInterrupt):
-            work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.SENDING
+            run_workers(messages)
+    assert reload(message).status == DeliveryStatus.SENDING
     assert sweep_outbox().lost == 0
-    let_time_pass(message)
+    make_due(message)
     assert sweep_outbox().lost == 1
-    stands = as_it_stands(message)
-    assert (stands.status, stands.attempts) == (DeliveryStatus.PENDING, 1)
-    assert "whether the message arrived is not known" in stands.last_error
-    assert timedelta(seconds=50) < waits_for(message) <= WAITS[0]
-    let_time_pass(message)
+    current = reload(message)
+    assert (current.status, current.attempts) == (DeliveryStatus.PENDING, 1)
+    assert "whether the message arrived is not known" in current.last_error
+    assert timedelta(seconds=50) < time_until_due(message) <= WAITS[0]
+    make_due(message)
     sweep_outbox()
-    work(messages)
+    run_workers(messages)
     assert [carried.key for carried in carrier.carried] == [message.idempotency_key] * 2
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    assert reload(message).status == DeliveryStatus.SENT
 
 
 def test_a_receivers_word_counts_though_its_worker_was_given_up(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
 
     def be_slow(_: Outgoing) -> None:
-        let_time_pass(message)
+        make_due(message)
         sweep_outbox()
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=be_slow))
-    work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    run_workers(messages)
+    assert reload(message).status == DeliveryStatus.SENT
 
 
 def test_a_lost_hint_is_repeated_once(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     messages.clear()
     assert sweep_outbox().enqueued == 0
-    let_time_pass(message)
+    make_due(message)
     assert sweep_outbox().enqueued == 1
     assert sweep_outbox().enqueued == 0
-    assert work(messages) == [True]
+    assert run_workers(messages) == [True]
 
 
 def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
@@ -139,16 +139,16 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
 ) -> None:
     failing(monkeypatch, DeliveryFailed("the line is dead\0"))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent, "Ice.", subject="Ice")
+    (message,) = post_letter(agent, "Ice.", subject="Ice")
     waits = []
     for _ in range(MAX_TRIES):
-        work(messages)
-        waits.append(waits_for(message))
-        let_time_pass(message)
+        run_workers(messages)
+        waits.append(time_until_due(message))
+        make_due(message)
         sweep_outbox()
-    stands = as_it_stands(message)
-    assert (stands.status, stands.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
-    assert "the line is dead" in stands.last_error
+    current = reload(message)
+    assert (current.status, current.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
+    assert "the line is dead" in current.last_error
     for wait, wanted in zip(waits, WAITS, strict=False):
         assert wanted - timedelta(seconds=20) < wait <= wanted
     with tenant_transaction(agent.tenant_id):
@@ -156,33 +156,33 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
         assert percept.kind == PerceptKind.ERROR
         assert "Your message 'Ice' was not delivered by email: the line is dead" in percept.content
         retry_message(message_id=message.id, actor="test")
-    again = as_it_stands(message)
+    again = reload(message)
     assert (again.status, again.attempts, again.tries) == (DeliveryStatus.PENDING, MAX_TRIES, 0)
-    work(messages)
-    again = as_it_stands(message)
+    run_workers(messages)
+    again = reload(message)
     assert (again.status, again.attempts, again.tries) == (DeliveryStatus.PENDING, MAX_TRIES + 1, 1)
-    assert WAITS[0] - timedelta(seconds=20) < waits_for(message) <= WAITS[0]
-    let_time_pass(message)
+    assert WAITS[0] - timedelta(seconds=20) < time_until_due(message) <= WAITS[0]
+    make_due(message)
     sweep_outbox()
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier())
-    work(messages)
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    run_workers(messages)
+    assert reload(message).status == DeliveryStatus.SENT
 
 
 def test_a_worker_lost_in_the_last_try_is_reported_to_the_agent(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent, "Ice.", subject="Ice")
+    (message,) = post_letter(agent, "Ice.", subject="Ice")
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(attempts=MAX_TRIES - 1)
     failing(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        work(messages)
-    let_time_pass(message)
+        run_workers(messages)
+    make_due(message)
     assert [sweep_outbox().lost, sweep_outbox().lost] == [1, 0]
-    stands = as_it_stands(message)
-    assert (stands.status, stands.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
+    current = reload(message)
+    assert (current.status, current.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
     with tenant_transaction(agent.tenant_id):
         percept = Percept.objects.get(agent=agent)
     assert percept.content.startswith("Your message 'Ice' was not delivered by email: the worker of try 8")
@@ -202,16 +202,16 @@ def test_a_message_that_is_being_sent_cannot_be_tried_again(
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=press_retry))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
-    assert work(messages) == [True]
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    (message,) = post_letter(agent)
+    assert run_workers(messages) == [True]
+    assert reload(message).status == DeliveryStatus.SENT
 
 
 def test_a_late_worker_does_not_end_the_try_of_another(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     seen: list[tuple[str, int, str]] = []
 
     stale = delivery._claim(message.id, agent.tenant_id)
@@ -220,8 +220,8 @@ def test_a_late_worker_does_not_end_the_try_of_another(
     def while_the_second_sends(_: Outgoing) -> None:
         # Now the first worker returns, and reports its failure.
         assert not delivery._not_sent(stale, "the first worker's line is dead", final=True)
-        stands = as_it_stands(message)
-        seen.append((stands.status, stands.attempts, stands.last_error))
+        current = reload(message)
+        seen.append((current.status, current.attempts, current.last_error))
 
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(status=DeliveryStatus.FAILED)
@@ -229,7 +229,7 @@ def test_a_late_worker_does_not_end_the_try_of_another(
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=while_the_second_sends))
     deliver(message_id=message.id, tenant_id=agent.tenant_id)
     assert seen == [(DeliveryStatus.SENDING, 2, "")]
-    assert as_it_stands(message).status == DeliveryStatus.SENT
+    assert reload(message).status == DeliveryStatus.SENT
 
 
 def test_a_carrier_fault_fails_the_try_and_hides_its_message(
@@ -240,10 +240,10 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
 ) -> None:
     failing(monkeypatch, ValueError("in the URL https://example.org/s3cret"))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
-    work(messages)
-    stands = as_it_stands(message)
-    assert (stands.status, stands.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    current = reload(message)
+    assert (current.status, current.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
     (record,) = (record for record in caplog.records if record.levelname == "ERROR")
     logged: Any = record.msg
     assert logged["event"] == "carrier_fault"
@@ -258,16 +258,16 @@ def test_a_message_whose_channel_is_removed_or_disabled_fails(
     gone: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     with tenant_transaction(agent.tenant_id):
         if gone:
             remove_channel(channel_id=channel.id, actor="test")
         else:
             switch_channel(channel_id=channel.id, enabled=False, actor="test")
-    work(messages)
-    stands = as_it_stands(message)
-    assert stands.status == DeliveryStatus.FAILED
-    assert f"its channel was {'removed' if gone else 'disabled'}" in stands.last_error
+    run_workers(messages)
+    current = reload(message)
+    assert current.status == DeliveryStatus.FAILED
+    assert f"its channel was {'removed' if gone else 'disabled'}" in current.last_error
     assert carrier.carried == []
 
 
@@ -275,12 +275,12 @@ def test_a_message_is_withdrawn_before_it_is_sent_and_not_after(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     with tenant_transaction(agent.tenant_id):
         cancel_message(message_id=message.id, actor="test")
-    assert work(messages) == [False]
-    (sent,) = say(agent)
-    work(messages)
+    assert run_workers(messages) == [False]
+    (sent,) = post_letter(agent)
+    run_workers(messages)
     with tenant_transaction(agent.tenant_id):
         for act in (cancel_message, retry_message):
             with pytest.raises(TransitionIllegal, match="is sent and cannot become"):
@@ -295,7 +295,7 @@ def test_a_rolled_back_transaction_sends_no_message(agent: Agent, messages: list
 
     def fail_after_posting() -> None:
         with tenant_transaction(agent.tenant_id):
-            say(agent)
+            post_letter(agent)
             raise RuntimeError("the beat fails")
 
     with pytest.raises(RuntimeError, match="the beat fails"):
@@ -311,9 +311,9 @@ def test_the_same_decision_carried_out_twice_is_one_message(
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     beat = uuid7()
     for _ in range(2):
-        say(agent, heartbeat_id=beat)
-    say(agent, heartbeat_id=beat, index=1)
-    work(messages)
+        post_letter(agent, heartbeat_id=beat)
+    post_letter(agent, heartbeat_id=beat, index=1)
+    run_workers(messages)
     assert len(carrier.carried) == 2
     assert len({request.key for request in carrier.carried}) == 2
 
@@ -322,26 +322,26 @@ def test_another_tenants_hint_finds_nothing(
     agent: Agent, other_tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     assert not deliver(message_id=message.id, tenant_id=other_tenant.id)
     with tenant_transaction(other_tenant.id):
         for act in (cancel_message, retry_message):
             with pytest.raises(NotFound):
                 act(message_id=message.id, actor="test")
-        assert say(make_agent(other_tenant, "Rigel"))[0].kind == ChannelKind.INBOX
+        assert post_letter(make_agent(other_tenant, "Rigel"))[0].kind == ChannelKind.INBOX
     assert carrier.carried == []
-    assert as_it_stands(message).status == DeliveryStatus.PENDING
+    assert reload(message).status == DeliveryStatus.PENDING
 
 
 def test_a_suspended_tenants_messages_rest(
     agent: Agent, tenant: Tenant, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.SUSPENDED)
-    assert work(messages) == [False], "nor is it sent by a hint that was on its way"
-    assert (as_it_stands(message).status, as_it_stands(message).attempts) == (DeliveryStatus.PENDING, 0)
-    let_time_pass(message)
+    assert run_workers(messages) == [False], "nor is it sent by a hint that was on its way"
+    assert (reload(message).status, reload(message).attempts) == (DeliveryStatus.PENDING, 0)
+    make_due(message)
     assert sweep_outbox().enqueued == 0
     Tenant.objects.using(OPS).filter(id=tenant.id).update(status=TenantStatus.ACTIVE)
     assert sweep_outbox().enqueued == 1
@@ -349,7 +349,7 @@ def test_a_suspended_tenants_messages_rest(
 
 def test_a_hint_carries_an_id_and_nothing_else(agent: Agent, messages: list[TaskMessage]) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    (message,) = say(agent, "secret words")
+    (message,) = post_letter(agent, "secret words")
     (hint,) = messages
     assert hint.task is Task.DELIVER
     assert hint.arguments == {"message_id": str(message.id)}

@@ -12,20 +12,20 @@ from apps.tenants.scope import tenant_transaction
 from arbor.contacts.values import Audience, ChannelKind, DeliveryStatus
 from arbor.errors import NotFound
 from tests.integration.contacts.conftest import (
-    as_it_stands,
     make_agent,
     open_channel,
-    say,
-    work,
+    post_letter,
+    reload,
+    run_workers,
 )
 
 
 def test_a_message_without_a_channel_is_delivered_to_the_inbox(
     agent: Agent, messages: list[TaskMessage]
 ) -> None:
-    (message,) = say(agent)
+    (message,) = post_letter(agent)
     assert (message.kind, message.status) == (ChannelKind.INBOX, DeliveryStatus.SENT)
-    assert as_it_stands(message).sent_at is not None
+    assert reload(message).sent_at is not None
     assert messages == []
 
 
@@ -34,28 +34,31 @@ def test_an_agents_own_channels_go_before_its_tenants(agent: Agent, tenant: Tena
     other = make_agent(tenant, "Vega")
     open_channel(agent, ChannelKind.EMAIL, "ada@example.org", agent_id=agent.id)
     open_channel(agent, ChannelKind.INBOX, "", agent_id=agent.id, name="inbox, too")
-    assert {(row.kind, row.target) for row in say(agent)} == {("email", "ada@example.org"), ("inbox", "")}
-    assert [row.target for row in say(other)] == ["all@example.org"]
-    assert [row.kind for row in say(agent, audience=Audience.PUBLIC)] == ["inbox"]
+    assert {(row.kind, row.target) for row in post_letter(agent)} == {
+        ("email", "ada@example.org"),
+        ("inbox", ""),
+    }
+    assert [row.target for row in post_letter(other)] == ["all@example.org"]
+    assert [row.kind for row in post_letter(agent, audience=Audience.PUBLIC)] == ["inbox"]
 
 
 def test_a_platform_is_the_name_of_a_channel(agent: Agent) -> None:
     for name in ("Blog", "Forum"):
         open_channel(agent, ChannelKind.EMAIL, f"{name}@example.org", audience=Audience.PUBLIC, name=name)
-    (message,) = say(agent, audience=Audience.PUBLIC, platform="blog")
+    (message,) = post_letter(agent, audience=Audience.PUBLIC, platform="blog")
     assert message.target == "Blog@example.org"
     with pytest.raises(NotFound, match="there is no channel 'Twitter' for this; there is: Blog, Forum"):
-        say(agent, audience=Audience.PUBLIC, platform="Twitter")
+        post_letter(agent, audience=Audience.PUBLIC, platform="Twitter")
 
 
 def test_a_mention_in_public_reaches_each_named_agent_once(
     agent: Agent, tenant: Tenant, other_tenant: Tenant, messages: list[TaskMessage]
 ) -> None:
     peer, stranger = make_agent(tenant, "Old Tom"), make_agent(other_tenant, "Vega")
-    rows = say(agent, "@old tom, @Ada and @Vega: the river froze.", audience=Audience.PUBLIC)
+    rows = post_letter(agent, "@old tom, @Ada and @Vega: the river froze.", audience=Audience.PUBLIC)
     assert [(row.kind, row.target) for row in rows] == [("inbox", ""), ("peer", str(peer.id))]
     messages *= 2
-    assert work(messages) == [True, False]
+    assert run_workers(messages) == [True, False]
     with tenant_transaction(tenant.id):
         percept = Percept.objects.get(agent=peer)
         assert (percept.kind, percept.peer_id, percept.urgent) == (PerceptKind.PEER_MESSAGE, agent.id, True)
@@ -70,4 +73,4 @@ def test_a_mention_in_public_reaches_each_named_agent_once(
 
 def test_a_private_message_is_nobody_elses(agent: Agent, tenant: Tenant, messages: list[TaskMessage]) -> None:
     make_agent(tenant, "Vega")
-    assert [row.kind for row in say(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]
+    assert [row.kind for row in post_letter(agent, "@Vega is unwell, I think.")] == [ChannelKind.INBOX]

@@ -31,7 +31,7 @@ def prepared(arbor: Arbor) -> Arbor:
     return arbor
 
 
-def agents_left(slug: str = "demo") -> list[str]:
+def remaining_agents(slug: str = "demo") -> list[str]:
     with tenant_transaction(tenant_by_slug(slug).id):
         return list(Agent.objects.values_list("name", flat=True))
 
@@ -56,7 +56,7 @@ def test_the_story_runs_step_by_step_and_leaves_no_agent(prepared: Arbor) -> Non
     assert "no workers run" in ran.out
     assert "A hundred and forty-seven seals" in ran.out
     assert "is gone again" in ran.out
-    assert agents_left() == []
+    assert remaining_agents() == []
 
 
 def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
@@ -79,18 +79,18 @@ def test_the_story_is_printed_as_json(prepared: Arbor) -> None:
 def test_the_agent_of_the_story_remains_on_request(prepared: Arbor) -> None:
     ran = prepared("demo", "--keep")
     assert ran.code == 0
-    (name,) = agents_left()
+    (name,) = remaining_agents()
     assert f"arbor agent trace {name} --tenant demo" in ran.out
     assert prepared("agent", "trace", name, "--tenant", "demo").code == 0
     prepared("demo")
-    assert agents_left() == [name]
+    assert remaining_agents() == [name]
 
 
 def test_the_story_runs_in_a_tenant_on_request(prepared: Arbor) -> None:
     create_tenant(slug="acme", name="Acme")
     assert prepared("demo", "--tenant", "acme", "--json").json["tenant"] == "acme"
     assert all_slugs() == ["acme"]
-    assert agents_left("acme") == []
+    assert remaining_agents("acme") == []
     assert prepared("demo", "--tenant", "nowhere").code == 1
 
 
@@ -117,7 +117,7 @@ def test_a_failed_heartbeat_is_reported_and_the_agent_is_destroyed(
     ran = prepared("demo")
     assert ran.code == 1
     assert "failed, ModelUnavailable: the provider is down" in ran.out
-    assert agents_left() == []
+    assert remaining_agents() == []
 
 
 def test_an_interrupted_story_leaves_no_agent(prepared: Arbor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_an_interrupted_story_leaves_no_agent(prepared: Arbor, monkeypatch: pyte
 
     monkeypatch.setattr(demo, "run_heartbeat", interrupt)
     assert prepared("demo").code == 130
-    assert agents_left() == []
+    assert remaining_agents() == []
 
 
 def test_a_database_without_templates_says_how_to_start(arbor: Arbor) -> None:
@@ -168,4 +168,4 @@ def test_workers_that_run_carry_the_heartbeats(prepared: Arbor, fleet: list[queu
     assert "by the workers that run" in ran.out
     # To start, to call the model, and to resume with its reply.
     assert len(fleet) == 9
-    assert agents_left() == []
+    assert remaining_agents() == []

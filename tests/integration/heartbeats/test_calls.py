@@ -51,7 +51,7 @@ def agents(tenant: Tenant, new_agent: Callable[..., Agent]) -> list[Agent]:
     return [new_agent(tenant, name=f"agent {number}") for number in range(MANY)]
 
 
-def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
+def pending_calls(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     """Run the agents until they wait for models; return their calls in the order of the agents."""
     for agent in agents:
         make_due(agent)
@@ -65,7 +65,7 @@ def asked_by(fleet: Fleet, agents: list[Agent]) -> list[UUID]:
     return [calls[agent.id] for agent in agents]
 
 
-def speaker(request: ModelRequest) -> int:
+def number_of(request: ModelRequest) -> int:
     """Return the number of the agent in the request."""
     return next(number for number in range(MANY) if f"agent {number}" in request.system)
 
@@ -89,7 +89,7 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
         return REST
 
     model = scripted(wait_for_all, repeat=True)
-    calls = asked_by(fleet, agents)
+    calls = pending_calls(fleet, agents)
     sent: list[str] = []
     with counted(sent):
         assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
@@ -107,7 +107,7 @@ def test_a_failed_call_fails_only_its_heartbeat(
     fleet: Fleet, agents: list[Agent], scripted: Script, submit: Submit
 ) -> None:
     def answer(request: ModelRequest) -> str:
-        match speaker(request):
+        match number_of(request):
             case 1:
                 raise ModelTimeout("too late")
             case 2:
@@ -116,7 +116,7 @@ def test_a_failed_call_fails_only_its_heartbeat(
                 return REST
 
     scripted(answer, repeat=True)
-    calls = asked_by(fleet, agents)
+    calls = pending_calls(fleet, agents)
     assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     fleet.run()
     ended = [beat.status for agent in agents for beat in beats_of(agent)]
@@ -137,7 +137,7 @@ def test_a_fault_in_storing_replies_stores_them_one_by_one(
     together = threading.Barrier(MANY, timeout=10)
 
     def answer(request: ModelRequest) -> str:
-        if speaker(request) == 1:
+        if number_of(request) == 1:
             # No ledger entry can name it any more.
             with tenant_transaction(agents[0].tenant_id):
                 ExternalCall.objects.filter(id=calls[1]).delete()
@@ -145,7 +145,7 @@ def test_a_fault_in_storing_replies_stores_them_one_by_one(
         return REST
 
     scripted(answer, repeat=True)
-    calls += asked_by(fleet, agents)
+    calls += pending_calls(fleet, agents)
     with pytest.raises(IntegrityError):
         execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit)
     fleet.run()
@@ -162,7 +162,7 @@ def test_a_doubled_message_calls_no_model(
     fleet: Fleet, agents: list[Agent], scripted: Script, submit: Submit
 ) -> None:
     model = scripted(REST, repeat=True)
-    calls = asked_by(fleet, agents)
+    calls = pending_calls(fleet, agents)
     assert execute_calls(call_ids=calls[:2], tenant_id=agents[0].tenant_id, submit=submit) == 2
     assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == 2
     assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == 0
@@ -173,7 +173,7 @@ def test_calls_of_another_tenant_are_not_found(
     fleet: Fleet, agents: list[Agent], other_tenant: Tenant, scripted: Script, submit: Submit
 ) -> None:
     model = scripted(REST, repeat=True)
-    calls = asked_by(fleet, agents)
+    calls = pending_calls(fleet, agents)
     assert execute_calls(call_ids=calls, tenant_id=other_tenant.id, submit=submit) == 0
     assert model.requests == []
 
@@ -184,13 +184,13 @@ def test_a_reply_under_a_lost_lease_is_paid_for_and_not_stored(
     calls: list[UUID] = []
 
     def answer(request: ModelRequest) -> str:
-        if speaker(request) == 2:
+        if number_of(request) == 2:
             with tenant_transaction(agents[0].tenant_id):
                 ExternalCall.objects.filter(id=calls[2]).update(status=CallStatus.PENDING, attempts=2)
         return REST
 
     scripted(answer, repeat=True)
-    calls += asked_by(fleet, agents)
+    calls += pending_calls(fleet, agents)
     assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY - 1
     with tenant_transaction(agents[0].tenant_id):
         call = ExternalCall.objects.get(id=calls[2])
@@ -211,7 +211,7 @@ def test_a_call_that_has_waited_for_a_thread_renews_its_lease(
         return REST
 
     model = scripted(answer, repeat=True)
-    calls = asked_by(fleet, agents)
+    calls = pending_calls(fleet, agents)
     queued: list[Callable[[], None]] = []
 
     def start_late(work: Callable[[], None]) -> None:
@@ -236,7 +236,7 @@ def test_a_waiting_heartbeats_lease_outlasts_its_calls(
     leases: list[float] = []
 
     def answer(request: ModelRequest) -> str:
-        row = schedule_of(agents[speaker(request)])
+        row = schedule_of(agents[number_of(request)])
         assert row.lease_until is not None
         with tenant_transaction(agents[0].tenant_id):
             call = ExternalCall.objects.get(agent_id=row.agent_id)
@@ -245,7 +245,7 @@ def test_a_waiting_heartbeats_lease_outlasts_its_calls(
         return REST
 
     scripted(answer, repeat=True)
-    calls = asked_by(fleet, agents)
+    calls = pending_calls(fleet, agents)
     lose_lease(agents[0])
     assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     assert min(leases) >= settings.ARBOR_QUEUE_LEASE.total_seconds() / 2
@@ -258,5 +258,5 @@ def test_a_closed_pool_leaves_its_calls_to_the_leasing_thread(
         raise RuntimeError("cannot schedule new futures after shutdown")
 
     scripted(ModelUnavailable("the provider is down"), repeat=True)
-    calls = asked_by(fleet, agents)
+    calls = pending_calls(fleet, agents)
     assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=shut_down) == MANY

@@ -67,22 +67,22 @@ def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
     agent: Agent, fleet: Fleet, scripted: Callable[..., ScriptedModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scripted(remember(1), repeat=True)
-    beaten_elsewhere: list[int] = []
+    pending_messages: list[int] = []
 
     def claim(_tick: Tick, left: int) -> None:
         if left == 2:
             make_due(agent)
             fleet.dispatch()
 
-    def let_the_fleet(_seconds: float) -> None:
-        beaten_elsewhere.append(len(fleet.messages))
+    def run_fleet(_seconds: float) -> None:
+        pending_messages.append(len(fleet.messages))
         fleet.run()
 
-    monkeypatch.setattr(cycles, "sleep", let_the_fleet)
+    monkeypatch.setattr(cycles, "sleep", run_fleet)
     with tenant_transaction(agent.tenant_id):
         allocate(agent_id=agent.id, ticks=3, actor="test")
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
-    assert (len(cycle.ticks), cycle.ended, beaten_elsewhere) == (3, "used up", [1])
+    assert (len(cycle.ticks), cycle.ended, pending_messages) == (3, "used up", [1])
     assert [beat.trigger for beat in beats_of(agent)].count(Trigger.TIMER) == 1
 
 

@@ -86,7 +86,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Remote]:
 
 
 @pytest.fixture
-def far(agent: Agent, remote: _Remote) -> Agent:
+def remote_agent(agent: Agent, remote: _Remote) -> Agent:
     """Return an agent whose vectors come from the remote embedder."""
     give_mind(agent)
     return agent
@@ -114,12 +114,12 @@ def vectors_of(tenant: Tenant, step: Steps[Beat]) -> Beat:
     return run_alone(step, answer).state
 
 
-def acting(model: EmbeddingModel | None) -> Beat:
+def state_with_decisions(model: EmbeddingModel | None) -> Beat:
     return heartbeat_of(embedding_model=model, decisions=DECISIONS, reply=REPLY)
 
 
 def test_queries_are_embedded_remotely_and_stored_texts_are_not(tenant: Tenant, remote: _Remote) -> None:
-    vectors = vectors_of(tenant, decisions.embed(acting(REMOTE))).vectors
+    vectors = vectors_of(tenant, decisions.embed(state_with_decisions(REMOTE))).vectors
     assert {text: len(vector) for text, vector in vectors.items()} == {"ferries": 64}
     # And the examples of boundaries.
     assert "ferries" in remote.asked
@@ -128,7 +128,7 @@ def test_queries_are_embedded_remotely_and_stored_texts_are_not(tenant: Tenant, 
 
 def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant) -> None:
     for model, length in ((EmbeddingModel(name="wordllama", dimension=128), 128), (None, 256)):
-        vectors = vectors_of(tenant, decisions.embed(acting(model))).vectors
+        vectors = vectors_of(tenant, decisions.embed(state_with_decisions(model))).vectors
         assert {text: len(vector) for text, vector in vectors.items()} == dict.fromkeys(
             ["ferries", "The cook sleeps.", "Ferries are late on Sundays."], length
         )
@@ -167,33 +167,33 @@ def run_beat(fleet: Fleet, agent: Agent) -> None:
 
 
 def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
-    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(RECALLS)
-    memory_of(far, "Ferries leave at noon.")
+    memory_of(remote_agent, "Ferries leave at noon.")
     remote.asked.clear()
-    run_beat(fleet, far)
+    run_beat(fleet, remote_agent)
 
-    (beat,) = beats_of(far)
+    (beat,) = beats_of(remote_agent)
     assert beat.status == HeartbeatStatus.DONE, beat.reason
     assert [action["outcome"] for action in beat.actions] == ["success", "success"]
     assert remote.open == {False}
     assert "ferries" in remote.asked
     # The focus of the first leg, and the query of the second: each requested once, and no stored text.
     assert len(remote.asked) == len(set(remote.asked))
-    with tenant_transaction(far.tenant_id):
-        stored = Memory.objects.filter(agent_id=far.id, source=f"heartbeat:{beat.id}")
+    with tenant_transaction(remote_agent.tenant_id):
+        stored = Memory.objects.filter(agent_id=remote_agent.id, source=f"heartbeat:{beat.id}")
         waiting = dict(stored.values_list("content", "embedding"))
     assert set(waiting.values()) == {None}
     assert not set(waiting) & set(remote.asked)
 
 
 def test_a_leg_that_only_stores_never_leaves_its_transaction(
-    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(REST)
-    with tenant_transaction(far.tenant_id):
-        claim_now(agent_id=far.id)
+    with tenant_transaction(remote_agent.tenant_id):
+        claim_now(agent_id=remote_agent.id)
     fleet.step()
     fleet.step()
     remote.asked.clear()
@@ -206,7 +206,7 @@ def test_a_leg_that_only_stores_never_leaves_its_transaction(
     with connections[APP].execute_wrapper(note), structlog.testing.capture_logs() as logs:
         fleet.run()
 
-    (beat,) = beats_of(far)
+    (beat,) = beats_of(remote_agent)
     assert beat.status == HeartbeatStatus.DONE, beat.reason
     assert remote.asked == []
     # The leases are locked once in each transaction.
@@ -215,20 +215,20 @@ def test_a_leg_that_only_stores_never_leaves_its_transaction(
 
 
 def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
-    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(RECALLS)
     remote.away = True
-    memory_of(far, "Ferries leave at noon.")
-    run_beat(fleet, far)
+    memory_of(remote_agent, "Ferries leave at noon.")
+    run_beat(fleet, remote_agent)
 
-    (beat,) = beats_of(far)
+    (beat,) = beats_of(remote_agent)
     assert beat.status == HeartbeatStatus.DONE, beat.reason
     assert beat.actions[0]["outcome"] == "success"
 
 
 def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
-    fleet: Fleet, far: Agent, remote: _Remote, scripted: Script
+    fleet: Fleet, remote_agent: Agent, remote: _Remote, scripted: Script
 ) -> None:
     scripted(REST)
 
@@ -238,18 +238,18 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
             cursor.execute(
                 "UPDATE heartbeats_heartbeatschedule SET lease_until = now() - interval '1 second', state = 'running'"
                 " WHERE agent_id = %s",
-                [far.id],
+                [remote_agent.id],
             )
         assert fleet.dispatch().lost == 1
 
-    with tenant_transaction(far.tenant_id):
-        claim_now(agent_id=far.id)
+    with tenant_transaction(remote_agent.tenant_id):
+        claim_now(agent_id=remote_agent.id)
     remote.meanwhile = taken_over
     assert not fleet.deliver(fleet.take())
-    assert beats_of(far) == []
+    assert beats_of(remote_agent) == []
 
     fleet.run()
-    (beat,) = beats_of(far)
+    (beat,) = beats_of(remote_agent)
     assert beat.status == HeartbeatStatus.DONE, beat.reason
 
 

@@ -39,7 +39,7 @@ ANSWER = json.dumps(
 JUDGED = json.dumps({"confidence": 0.6, "reason": "two pages that may copy each other"})
 
 
-def asks(name: str = "inquire_shallow", **params: Any) -> str:
+def reply_inquiring(name: str = "inquire_shallow", **params: Any) -> str:
     """Return a reply with an inquiry."""
     action = {"action": name, "params": {"question": QUESTION, **params}, "reasoning": "I want to know."}
     return json.dumps({"thinking": "", "actions": [action], "memory_notes": [], "goal_updates": []})
@@ -93,7 +93,7 @@ def _action(agent: Agent) -> dict[str, Any]:
 def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    model = beat(asks(queries=["reef depth"]), ANSWER, REST)
+    model = beat(reply_inquiring(queries=["reef depth"]), ANSWER, REST)
 
     last = beats_of(agent)[-1]
     assert last.status == HeartbeatStatus.DONE, last.reason
@@ -123,7 +123,7 @@ def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
 def test_a_deep_inquiry_recalls_searches_more_and_is_judged(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    model = beat(asks("inquire_deep"), ANSWER, JUDGED, REST)
+    model = beat(reply_inquiring("inquire_deep"), ANSWER, JUDGED, REST)
 
     assert len(the_web.search.queries) == 3
     assert [call.purpose for call in _calls(agent)][:4] == ["think", "web", "answer", "appraise"]
@@ -153,7 +153,7 @@ def test_an_inquiry_without_results_fails_and_stores_no_memory(
     message: str,
 ) -> None:
     the_web.open(results, pages)
-    beat(asks(), REST)
+    beat(reply_inquiring(), REST)
 
     last, action = beats_of(agent)[-1], _action(agent)
     assert last.status == HeartbeatStatus.DONE
@@ -178,7 +178,7 @@ def test_an_inquiry_without_results_fails_and_stores_no_memory(
 def test_an_answer_that_cannot_be_used_keeps_nothing(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web, reply: Any, outcome: str, message: str
 ) -> None:
-    beat(asks(), reply, REST)
+    beat(reply_inquiring(), reply, REST)
 
     action = _action(agent)
     assert (action["outcome"], action["memory_ids"]) == (outcome, [])
@@ -188,7 +188,7 @@ def test_an_answer_that_cannot_be_used_keeps_nothing(
 def test_an_answer_that_is_not_worth_keeping_is_only_read(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    beat(asks(), ANSWER.replace("true", "false"), REST)
+    beat(reply_inquiring(), ANSWER.replace("true", "false"), REST)
 
     assert (_action(agent)["outcome"], _action(agent)["memory_ids"]) == ("success", [])
     assert "Eleven fathoms." in _action(agent)["brought"]
@@ -197,7 +197,7 @@ def test_an_answer_that_is_not_worth_keeping_is_only_read(
 def test_a_deep_answer_without_appraisal_has_half_the_confidence(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    beat(asks("inquire_deep"), ANSWER, ModelUnavailable("away"), REST)
+    beat(reply_inquiring("inquire_deep"), ANSWER, ModelUnavailable("away"), REST)
 
     assert _action(agent)["outcome"] == "partial"
     with tenant_transaction(agent.tenant_id):
@@ -218,7 +218,7 @@ def test_an_inquiry_falls_back_to_the_next_model_of_its_tier(
         if away == "answer"
         else [ANSWER, ModelUnavailable("away"), JUDGED]
     )
-    beat(asks("inquire_deep"), *replies, REST)
+    beat(reply_inquiring("inquire_deep"), *replies, REST)
 
     assert beats_of(agent)[-1].status == HeartbeatStatus.DONE, beats_of(agent)[-1].reason
     assert _action(agent)["outcome"] == "success"
@@ -236,7 +236,7 @@ def test_sources_share_the_window_of_the_model_that_is_asked(
 ) -> None:
     settings.ARBOR_MODEL_CONTEXT = 4_096
     the_web.open({"": [SearchResult(url=url) for url in PAGES]}, dict.fromkeys(PAGES, "fathom " * 850))
-    model = beat(asks("inquire_deep"), ANSWER, JUDGED, REST)
+    model = beat(reply_inquiring("inquire_deep"), ANSWER, JUDGED, REST)
 
     for request in model.requests[1:3]:
         prompt = request.messages[0].content
@@ -247,7 +247,7 @@ def test_sources_share_the_window_of_the_model_that_is_asked(
 def test_two_inquiries_of_one_heartbeat_run_one_after_the_other(
     beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    first, second = (json.loads(asks(queries=[query])) for query in ("first", "second"))
+    first, second = (json.loads(reply_inquiring(queries=[query])) for query in ("first", "second"))
     first["actions"] += second["actions"]
     beat(json.dumps(first), ANSWER, "{}", REST)
 
@@ -259,7 +259,7 @@ def test_two_inquiries_of_one_heartbeat_run_one_after_the_other(
 def test_an_inquiry_without_a_web_is_refused_with_the_setting(
     beat: Callable[..., ScriptedModel], agent: Agent
 ) -> None:
-    model = beat(asks())
+    model = beat(reply_inquiring())
 
     assert "inquire_shallow" not in model.requests[0].system
     last, action = beats_of(agent)[-1], _action(agent)
@@ -272,7 +272,7 @@ def test_an_inquiry_without_a_web_is_refused_with_the_setting(
 def test_a_worker_that_is_lost_between_calls_repeats_nothing(
     fleet: Fleet, agent: Agent, scripted: Script, the_web: Web, kept: int
 ) -> None:
-    model = scripted(asks(), ANSWER, REST)
+    model = scripted(reply_inquiring(), ANSWER, REST)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
     for _ in range(kept):

@@ -26,7 +26,7 @@ from arbor.models.ports import ScriptedModel
 from arbor.pipeline.graph import heartbeat_text
 from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
-from tests.integration.heartbeats.test_inquiry import ANSWER, Web, asks, the_web
+from tests.integration.heartbeats.test_inquiry import ANSWER, Web, reply_inquiring, the_web
 
 __all__ = ["the_web"]
 
@@ -104,7 +104,7 @@ def test_workers_lost_during_an_inquiry_keep_its_cost(
     agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, settings: Any
 ) -> None:
     settings.ARBOR_MAX_ATTEMPTS = 2
-    scripted(asks(), ANSWER, REST)
+    scripted(reply_inquiring(), ANSWER, REST)
     _allocate_tick(agent)
     while not the_web.search.queries:
         fleet.step()
@@ -119,7 +119,7 @@ def test_workers_lost_during_an_inquiry_keep_its_cost(
 def test_a_fault_during_a_further_inquiry_keeps_both_turns(
     agent: Agent, fleet: Fleet, scripted: Script, the_web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scripted(_reply(RECALL, thinking="Who was it?"), asks())
+    scripted(_reply(RECALL, thinking="Who was it?"), reply_inquiring())
     monkeypatch.setattr(Work, "resume", lambda *_: 1 / 0)
     _allocate_tick(agent)
     fleet.run()

@@ -34,7 +34,9 @@ from tests.integration.heartbeats.fleet import Fleet
 type Script = Callable[..., ScriptedModel]
 
 
-def writing(content: str = "The reef is charted.", action: str = "reach_out_user", **params: Any) -> str:
+def reply_reaching_out(
+    content: str = "The reef is charted.", action: str = "reach_out_user", **params: Any
+) -> str:
     """Return a reply that reaches out."""
     params = {"intent": "they asked for it", "content": content, **params}
     return json.dumps(
@@ -77,7 +79,7 @@ def allow_public(agent: Agent) -> None:
         add_channel(name="board", kind=ChannelKind.INBOX, audience=Audience.PUBLIC, target="", actor="test")
 
 
-def some_hours_pass(agent: Agent, hours: float) -> None:
+def age_last_message(agent: Agent, hours: float) -> None:
     with connections["ops"].cursor() as cursor:
         cursor.execute(
             "UPDATE contacts_outboxmessage SET created_at = created_at - %s * interval '1 hour' WHERE agent_id = %s",
@@ -92,7 +94,7 @@ def some_hours_pass(agent: Agent, hours: float) -> None:
 
 def test_a_decision_to_write_is_sent_remembered_and_shown(beat: Callable[..., str], agent: Agent) -> None:
     before = timezone.now()
-    assert "You last wrote" not in beat(writing("The reef is charted."))
+    assert "You last wrote" not in beat(reply_reaching_out("The reef is charted."))
     (message,) = outbox(agent)
     (heartbeat, *_) = beats_of(agent)
     assert (message.kind, message.status, message.audience) == ("inbox", DeliveryStatus.SENT, "user")
@@ -113,7 +115,7 @@ def test_a_decision_to_write_is_sent_remembered_and_shown(beat: Callable[..., st
 
 def test_five_heartbeats_that_reach_out_produce_one_message(beat: Callable[..., str], agent: Agent) -> None:
     for day in range(5):
-        beat(writing(f"Have you seen it? ({day})"))
+        beat(reply_reaching_out(f"Have you seen it? ({day})"))
     assert [message.content for message in outbox(agent)] == ["Have you seen it? (0)"]
     refused = [
         action
@@ -130,19 +132,19 @@ def test_five_heartbeats_that_reach_out_produce_one_message(beat: Callable[..., 
 def test_after_four_hours_or_once_the_user_wrote_it_may_write_again(
     beat: Callable[..., str], agent: Agent
 ) -> None:
-    beat(writing("one"))
-    some_hours_pass(agent, 4.1)
-    beat(writing("two"))
-    beat(writing("too soon"))
+    beat(reply_reaching_out("one"))
+    age_last_message(agent, 4.1)
+    beat(reply_reaching_out("two"))
+    beat(reply_reaching_out("too soon"))
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text="Tell me more.", actor="test")
-    beat(writing("three"))
+    beat(reply_reaching_out("three"))
     assert [message.content for message in outbox(agent)] == ["one", "two", "three"]
 
 
 def test_two_messages_in_one_reply_are_one(beat: Callable[..., str], agent: Agent) -> None:
-    reply = json.loads(writing("first"))
-    reply["actions"] += json.loads(writing("second"))["actions"]
+    reply = json.loads(reply_reaching_out("first"))
+    reply["actions"] += json.loads(reply_reaching_out("second"))["actions"]
     beat(json.dumps(reply))
     assert [message.content for message in outbox(agent)] == ["first"]
 
@@ -150,13 +152,13 @@ def test_two_messages_in_one_reply_are_one(beat: Callable[..., str], agent: Agen
 def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
     beat: Callable[..., str], agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beat(writing("first"))
+    beat(reply_reaching_out("first"))
     with tenant_transaction(agent.tenant_id):
         goal = GoalFactory.create(agent=agent, state="active")
         step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
     # The situation of a heartbeat may be old when it acts.
     monkeypatch.setattr(decisions, "refusals", lambda **_: {})
-    second = json.loads(writing("second"))
+    second = json.loads(reply_reaching_out("second"))
     second["actions"][0]["intent_id"] = str(step.id)
     for _ in range(4):
         beat(json.dumps(second))
@@ -174,11 +176,11 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
 def test_public_messages_are_bounded_in_a_day(beat: Callable[..., str], agent: Agent) -> None:
     allow_public(agent)
     for number in range(6):
-        beat(writing(f"post {number}", action="reach_out_public"))
+        beat(reply_reaching_out(f"post {number}", action="reach_out_public"))
     assert len(outbox(agent)) == 4
     assert "In public you wrote 4 times in the last 24 hours." in beat(REST)
-    some_hours_pass(agent, 24.1)
-    beat(writing("the next day", action="reach_out_public"))
+    age_last_message(agent, 24.1)
+    beat(reply_reaching_out("the next day", action="reach_out_public"))
     assert len(outbox(agent)) == 5
 
 
@@ -198,7 +200,7 @@ def test_a_rolled_back_heartbeat_sends_no_message(
         raise RuntimeError("the disk is full")
 
     monkeypatch.setattr(records, "narrate", break_down)
-    beat(writing())
+    beat(reply_reaching_out())
     assert outbox(agent) == []
     (heartbeat,) = beats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED
@@ -219,7 +221,7 @@ def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
             target="ann@example.org",
             actor="test",
         )
-    beat(writing("The reef is charted."))
+    beat(reply_reaching_out("The reef is charted."))
     assert [message.status for message in outbox(agent)] == [DeliveryStatus.FAILED]
     assert "was not delivered by email: no mail server is set" in beat(REST)
 
@@ -229,7 +231,7 @@ def test_an_agent_named_in_public_receives_a_percept(
 ) -> None:
     allow_public(agent)
     peer = new_agent(tenant, "Old Tom")
-    beat(writing("@Old Tom, have you seen the reef?", action="reach_out_public"))
+    beat(reply_reaching_out("@Old Tom, have you seen the reef?", action="reach_out_public"))
     with tenant_transaction(tenant.id):
         percept = Percept.objects.get(agent_id=peer.id)
     assert percept.peer_id == agent.id

@@ -48,7 +48,7 @@ def noticed_kinds(agent: Agent) -> dict[NoticeKind, str]:
     return {notice.kind: notice.text for notice in notices}
 
 
-def acted(action: str, params: dict[str, Any], verdict: str = "run") -> dict[str, Any]:
+def record_of(action: str, params: dict[str, Any], verdict: str = "run") -> dict[str, Any]:
     return {"actions": [{"action": action, "params": params, "verdict": verdict}]}
 
 
@@ -71,7 +71,7 @@ def test_a_repeated_topic_is_noticed_in_each_action(
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         # Receipts between them make no difference.
-        once = [acted(action, params), RECEIPT, RECEIPT]
+        once = [record_of(action, params), RECEIPT, RECEIPT]
         record_heartbeats(agent, once * 3)
         assert (
             f"You have turned to “{topic}” in 3 heartbeats in a row." in noticed_kinds(agent)[NoticeKind.LOOP]
@@ -81,9 +81,9 @@ def test_a_repeated_topic_is_noticed_in_each_action(
 def test_each_query_counts_and_a_refused_action_does_not(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         inquiries = [{"question": f"x{n}", "queries": [f"why {n}{n}", "tides"]} for n in "abc"]
-        record_heartbeats(agent, [acted("inquire_shallow", question) for question in inquiries])
+        record_heartbeats(agent, [record_of("inquire_shallow", question) for question in inquiries])
         assert "“tides”" in noticed_kinds(agent)[NoticeKind.LOOP]
-        record_heartbeats(agent, [acted("inquire_deep", {"question": "tides"}, "too_little_energy")])
+        record_heartbeats(agent, [record_of("inquire_deep", {"question": "tides"}, "too_little_energy")])
         assert NoticeKind.LOOP not in noticed_kinds(agent)
 
 

@@ -50,7 +50,7 @@ def replayed(beat: Heartbeat) -> Replay:
     return replay(read_recorded_heartbeat(heartbeat_id=beat.id, tenant_id=beat.tenant_id).beat)
 
 
-def rows(agent: Agent) -> dict[str, int]:
+def rows_of(agent: Agent) -> dict[str, int]:
     with tenant_transaction(agent.tenant_id):
         return {
             model._meta.label: model._default_manager.count()
@@ -95,14 +95,14 @@ def test_another_energy_decides_otherwise(recorded: Heartbeat) -> None:
 
 
 def test_a_replay_is_read_only(recorded: Heartbeat, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = rows(agent)
+    before = rows_of(agent)
     other = ScriptedModel(json.dumps({"actions": [{"action": "rest", "params": {}}]}))
     monkeypatch.setattr(service, "model_for", lambda _handle: other)
     recording = read_recorded_heartbeat(heartbeat_id=recorded.id, tenant_id=recorded.tenant_id)
     answer = ask_other_model(recording, model="openai/other")
     assert [decision.action for decision in answer.decisions] == ["rest"]
     assert other.requests[0].messages[0].content == recording.request.messages[0].content  # type: ignore[union-attr]
-    assert rows(agent) == before
+    assert rows_of(agent) == before
     with pytest.raises(InternalError, match="read-only"), tenant_transaction(agent.tenant_id):  # noqa: PT012
         service._read_only()
         with connections[APP].cursor() as cursor:

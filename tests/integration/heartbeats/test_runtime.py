@@ -202,16 +202,16 @@ def test_an_id_names_its_agent_and_not_a_peer_of_that_name(
     runtime: AgentRuntime, agent: Agent, tenant: Tenant, new_agent: Callable[..., Agent]
 ) -> None:
     bo = new_agent(tenant, "Bo")
-    knows(agent, name="Bo", peer=bo, interactions=4)
-    knows(agent, name=bo.public_id, interactions=9)
+    store_peer(agent, name="Bo", peer=bo, interactions=4)
+    store_peer(agent, name=bo.public_id, interactions=9)
     peer = runtime.peer_model(agent.id, bo.public_id)
     assert peer is not None
     assert peer.interactions == 4
 
 
 def test_an_ambiguous_peer_name_is_refused(runtime: AgentRuntime, agent: Agent) -> None:
-    knows(agent, name="Bo", interactions=4)
-    knows(agent, name="bo", interactions=9)
+    store_peer(agent, name="Bo", interactions=4)
+    store_peer(agent, name="bo", interactions=9)
     peer = runtime.peer_model(agent.id, "bo")
     assert peer is not None
     assert peer.interactions == 9
@@ -219,7 +219,7 @@ def test_an_ambiguous_peer_name_is_refused(runtime: AgentRuntime, agent: Agent) 
         runtime.peer_model(agent.id, "BO")
 
 
-def knows(agent: Agent, **peer: Any) -> None:
+def store_peer(agent: Agent, **peer: Any) -> None:
     with tenant_transaction(agent.tenant_id):
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent_id=agent.id, **peer)
 

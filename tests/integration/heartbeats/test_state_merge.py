@@ -28,7 +28,7 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
-from tests.integration.chat.conftest import answering, begin
+from tests.integration.chat.conftest import answering, open_conversation
 from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
 from tests.integration.heartbeats.conftest import REST, beats_of
 from tests.integration.heartbeats.fleet import Fleet
@@ -36,13 +36,13 @@ from tests.integration.heartbeats.fleet import Fleet
 RECALL = action_of("recall", query="Who keeps the lighthouse?")
 
 
-class Underway:
+class PendingHeartbeat:
     """A heartbeat that waits for its model, so that a test can change rows before it resumes."""
 
     def __init__(self, fleet: Fleet, agent: Agent, scripted: Script) -> None:
         self._fleet, self.agent, self._scripted = fleet, agent, scripted
 
-    def begin(self, *replies: str, trigger: Trigger = Trigger.OPERATOR) -> ScriptedModel:
+    def start(self, *replies: str, trigger: Trigger = Trigger.OPERATOR) -> ScriptedModel:
         """Start a heartbeat; it waits for the first of these replies then."""
         model = self._scripted(*replies)
         with tenant_transaction(self.agent.tenant_id):
@@ -50,19 +50,19 @@ class Underway:
         self._fleet.step()
         return model
 
-    def go_on(self) -> None:
+    def resume(self) -> None:
         """Execute the pending call, and run the heartbeat to its next call or to its end."""
         self._fleet.step()
         self._fleet.step()
 
-    def end(self) -> Heartbeat:
+    def finish(self) -> Heartbeat:
         """Run the heartbeat to its end, and return it."""
         self._fleet.run()
         beat = beats_of(self.agent)[-1]
         assert beat.status == HeartbeatStatus.DONE, beat.reason
         return beat
 
-    def change(self, **columns: Any) -> None:
+    def change_state(self, **columns: Any) -> None:
         """Change the agent's state, as a person does."""
         with tenant_transaction(self.agent.tenant_id):
             AgentState.objects.filter(agent_id=self.agent.id).update(**columns)
@@ -75,14 +75,14 @@ class Underway:
 
 
 @pytest.fixture
-def underway(fleet: Fleet, agent: Agent, scripted: Script) -> Underway:
+def pending(fleet: Fleet, agent: Agent, scripted: Script) -> PendingHeartbeat:
     """Return a heartbeat of the agent that the test starts and ends."""
-    return Underway(fleet, agent, scripted)
+    return PendingHeartbeat(fleet, agent, scripted)
 
 
 def talk(agent: Agent, text: str = "How is the tide?", person: str = "cli:nora") -> str:
     """Talk to the agent; return the id of the conversation."""
-    session_id = begin(agent, person).id
+    session_id = open_conversation(agent, person).id
     say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
     return str(session_id)
 
@@ -90,102 +90,110 @@ def talk(agent: Agent, text: str = "How is the tide?", person: str = "cli:nora")
 # --- A conversation ------------------------------------------------------------------------------------
 
 
-def test_a_conversation_follows_the_heartbeat_in_working_memory(underway: Underway) -> None:
-    underway.change(working_memory={"version": 3, "thoughts": [], "concerns": ["the gauge"], "talked": 3})
-    underway.begin(
+def test_a_conversation_follows_the_heartbeat_in_working_memory(pending: PendingHeartbeat) -> None:
+    pending.change_state(
+        working_memory={"version": 3, "thoughts": [], "concerns": ["the gauge"], "talked": 3}
+    )
+    pending.start(
         answering("It rises.", thinking="She asks about the tide."),
         reply_of(thinking="I look at the sea.", concerns=["the wind"]),
     )
-    session_id = talk(underway.agent)
-    underway.end()
+    session_id = talk(pending.agent)
+    pending.finish()
 
-    memory = underway.state.working_memory
+    memory = pending.state.working_memory
     assert (memory["current_human"], memory["current_conversation"]) == ("nora", session_id)
     assert [item["text"] for item in memory["thoughts"]] == ["I look at the sea.", "She asks about the tide."]
     assert memory["concerns"] == ["the gauge", "the wind"]
     assert memory["talked"] == 4
 
 
-def test_a_conversation_ended_during_a_heartbeat_stays_ended(underway: Underway, scripted: Script) -> None:
+def test_a_conversation_ended_during_a_heartbeat_stays_ended(
+    pending: PendingHeartbeat, scripted: Script
+) -> None:
     scripted(answering("It rises."))
-    talk(underway.agent)
-    underway.begin(REST)
-    with tenant_transaction(underway.agent.tenant_id):
-        end_session(session_id=begin(underway.agent).id)
-    underway.end()
-    memory = underway.state.working_memory
+    talk(pending.agent)
+    pending.start(REST)
+    with tenant_transaction(pending.agent.tenant_id):
+        end_session(session_id=open_conversation(pending.agent).id)
+    pending.finish()
+    memory = pending.state.working_memory
     assert (memory["current_human"], memory["current_conversation"]) == (None, None)
 
 
-def test_turns_during_a_consolidation_count_towards_the_next_one(underway: Underway) -> None:
-    underway.change(working_memory={"version": 3, "talked": 12}, beats=CONSOLIDATION_EVERY - 1, stale_beats=4)
-    underway.begin(answering("It rises."), REST)
-    talk(underway.agent)
-    beat = underway.end()
+def test_turns_during_a_consolidation_count_towards_the_next_one(pending: PendingHeartbeat) -> None:
+    pending.change_state(
+        working_memory={"version": 3, "talked": 12}, beats=CONSOLIDATION_EVERY - 1, stale_beats=4
+    )
+    pending.start(answering("It rises."), REST)
+    talk(pending.agent)
+    beat = pending.finish()
     assert beat.mode == "consolidation"
-    assert underway.state.working_memory["talked"] == 1
+    assert pending.state.working_memory["talked"] == 1
     # The conversation brought something new.
-    assert underway.state.stale_beats == 0
+    assert pending.state.stale_beats == 0
 
 
 # --- Energy, ticks, bonus actions ----------------------------------------------------------------------
 
 
-def test_energy_changed_by_a_person_during_a_heartbeat_counts(underway: Underway) -> None:
-    underway.change(energy=4.0)
-    underway.begin(reply_of(actions=[action_of("remember", content="The reef is red.")]))
-    underway.change(energy=9.0)
-    beat = underway.end()
+def test_energy_changed_by_a_person_during_a_heartbeat_counts(pending: PendingHeartbeat) -> None:
+    pending.change_state(energy=4.0)
+    pending.start(reply_of(actions=[action_of("remember", content="The reef is red.")]))
+    pending.change_state(energy=9.0)
+    beat = pending.finish()
     spent = beat.actions[0]["cost"]
     # Ten came back when the heartbeat began.
     assert (beat.energy_start, beat.energy_end) == (14.0, 14.0 - spent)
-    assert underway.state.energy == 14.0 - spent + 5.0
+    assert pending.state.energy == 14.0 - spent + 5.0
 
 
 @pytest.mark.parametrize("given_in", [(0,), (1,), (2,), (0, 1, 2)])
-def test_energy_added_at_any_turn_counts_once(underway: Underway, given_in: tuple[int, ...]) -> None:
-    memory_of(underway.agent, "The lighthouse keeper is called Ines.")
-    underway.change(energy=0.0)
-    underway.begin(reply_of(actions=[RECALL]), reply_of(actions=[RECALL]), REST)
+def test_energy_added_at_any_turn_counts_once(pending: PendingHeartbeat, given_in: tuple[int, ...]) -> None:
+    memory_of(pending.agent, "The lighthouse keeper is called Ines.")
+    pending.change_state(energy=0.0)
+    pending.start(reply_of(actions=[RECALL]), reply_of(actions=[RECALL]), REST)
     for turn in range(3):
         if turn in given_in:
-            underway.change(energy=underway.state.energy + 1.5)
+            pending.change_state(energy=pending.state.energy + 1.5)
         if turn < 2:
-            underway.go_on()
-    beat = underway.end()
+            pending.resume()
+    beat = pending.finish()
 
     assert (beat.turns, beat.energy_start, beat.energy_end) == (3, 10.0, 8.0)
-    assert underway.state.energy == 8.0 + 1.5 * len(given_in)
+    assert pending.state.energy == 8.0 + 1.5 * len(given_in)
 
 
 @pytest.mark.parametrize(("ticks", "left"), [(50, 49), (5, 4), (0, 0)])
-def test_ticks_allocated_during_a_heartbeat_are_not_lost(underway: Underway, ticks: int, left: int) -> None:
-    underway.change(ticks_left=10)
-    underway.begin(
+def test_ticks_allocated_during_a_heartbeat_are_not_lost(
+    pending: PendingHeartbeat, ticks: int, left: int
+) -> None:
+    pending.change_state(ticks_left=10)
+    pending.start(
         reply_of(actions=[action_of("remember", content="The reef is red.")]), trigger=Trigger.CYCLE
     )
-    with tenant_transaction(underway.agent.tenant_id):
-        allocate(agent_id=underway.agent.id, ticks=ticks, actor="test")
-    beat = underway.end()
+    with tenant_transaction(pending.agent.tenant_id):
+        allocate(agent_id=pending.agent.id, ticks=ticks, actor="test")
+    beat = pending.finish()
     assert (beat.energy_unit, beat.energy_start, beat.energy_end) == ("ticks", 10.0, 9.0)
-    assert underway.state.ticks_left == left
+    assert pending.state.ticks_left == left
 
 
-def test_bonus_actions_added_during_a_heartbeat_are_not_lost(underway: Underway) -> None:
-    with tenant_transaction(underway.agent.tenant_id):
-        set_policy(agent_id=underway.agent.id, changes={"budget": "actions"}, actor="test")
+def test_bonus_actions_added_during_a_heartbeat_are_not_lost(pending: PendingHeartbeat) -> None:
+    with tenant_transaction(pending.agent.tenant_id):
+        set_policy(agent_id=pending.agent.id, changes={"budget": "actions"}, actor="test")
     rests = [action_of("rest")] * 2
-    underway.begin(reply_of(actions=rests))
-    underway.change(bonus_actions=2)
-    underway.end()
-    assert underway.state.bonus_actions == 3
+    pending.start(reply_of(actions=rests))
+    pending.change_state(bonus_actions=2)
+    pending.finish()
+    assert pending.state.bonus_actions == 3
 
 
 # --- Percepts ------------------------------------------------------------------------------------------
 
 
-def test_percepts_during_a_heartbeat_wait_for_the_next_one(underway: Underway) -> None:
-    agent = underway.agent
+def test_percepts_during_a_heartbeat_wait_for_the_next_one(pending: PendingHeartbeat) -> None:
+    agent = pending.agent
 
     def reach(text: str) -> None:
         with tenant_transaction(agent.tenant_id):
@@ -193,9 +201,9 @@ def test_percepts_during_a_heartbeat_wait_for_the_next_one(underway: Underway) -
             perceive(agent_id=agent.id, kind="environment", content=f"{text} It snows.", actor="test")
 
     reach("Before.")
-    model = underway.begin(REST)
+    model = pending.start(REST)
     reach("Meanwhile.")
-    first = underway.end()
+    first = pending.finish()
 
     with tenant_transaction(agent.tenant_id):
         consumed_by = dict(Percept.objects.filter(agent_id=agent.id).values_list("content", "heartbeat_id"))
@@ -207,8 +215,8 @@ def test_percepts_during_a_heartbeat_wait_for_the_next_one(underway: Underway) -
     }
     assert "Meanwhile." not in model.requests[0].messages[0].content
 
-    following = underway.begin(REST)
-    second = underway.end()
+    following = pending.start(REST)
+    second = pending.finish()
     assert "Meanwhile. It snows." in following.requests[0].messages[0].content
     with tenant_transaction(agent.tenant_id):
         late = Percept.objects.filter(agent_id=agent.id, content__startswith="Meanwhile")
@@ -218,12 +226,14 @@ def test_percepts_during_a_heartbeat_wait_for_the_next_one(underway: Underway) -
 # --- Goals ---------------------------------------------------------------------------------------------
 
 
-def test_a_goal_closed_by_a_person_during_a_heartbeat_stays_closed(underway: Underway, goal: Goal) -> None:
+def test_a_goal_closed_by_a_person_during_a_heartbeat_stays_closed(
+    pending: PendingHeartbeat, goal: Goal
+) -> None:
     updates = [{"goal_id": str(goal.id), "progress": 0.5, "note": "half"}]
-    underway.begin(reply_of(goal_updates=updates))
+    pending.start(reply_of(goal_updates=updates))
     with tenant_transaction(goal.tenant_id):
         move_goal(goal_id=goal.id, to=GoalState.ABANDONED, reason="the reef is gone")
-    beat = underway.end()
+    beat = pending.finish()
 
     with tenant_transaction(goal.tenant_id):
         goal.refresh_from_db()
@@ -232,13 +242,13 @@ def test_a_goal_closed_by_a_person_during_a_heartbeat_stays_closed(underway: Und
     assert [item["kind"] for item in beat.goal_changes] == ["refused"]
 
 
-def test_goals_added_by_a_person_during_a_heartbeat_count_too(underway: Underway, goal: Goal) -> None:
-    underway.begin(
+def test_goals_added_by_a_person_during_a_heartbeat_count_too(pending: PendingHeartbeat, goal: Goal) -> None:
+    pending.start(
         reply_of(new_goals=[{"title": "Count the lamps"}, {"title": "Sound the bar"}]),
     )
     with tenant_transaction(goal.tenant_id):
         create_goal(agent_id=goal.agent_id, title="Count the lamps", state=GoalState.ACTIVE)
-    beat = underway.end()
+    beat = pending.finish()
 
     with tenant_transaction(goal.tenant_id):
         titles = sorted(Goal.objects.filter(agent_id=goal.agent_id).values_list("title", flat=True))
@@ -246,7 +256,9 @@ def test_goals_added_by_a_person_during_a_heartbeat_count_too(underway: Underway
     assert [item["path"] for item in beat.dropped] == ["new_goals[0]"]
 
 
-def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(underway: Underway, goal: Goal) -> None:
+def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(
+    pending: PendingHeartbeat, goal: Goal
+) -> None:
     with tenant_transaction(goal.tenant_id):
         intent = Intent.objects.create(
             tenant_id=goal.tenant_id,
@@ -255,10 +267,10 @@ def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(underway: Unde
             action="remember",
             description="what the pilots said",
         )
-    underway.begin(reply_of(actions=[action_of("remember", str(intent.id), content="Twelve fathoms.")]))
+    pending.start(reply_of(actions=[action_of("remember", str(intent.id), content="Twelve fathoms.")]))
     with tenant_transaction(goal.tenant_id):
         move_goal(goal_id=goal.id, to=GoalState.ABANDONED, reason="the reef is gone")
-    beat = underway.end()
+    beat = pending.finish()
 
     with tenant_transaction(goal.tenant_id):
         intent.refresh_from_db()
@@ -271,24 +283,24 @@ def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(underway: Unde
 # --- Unchanged until the heartbeat ends ----------------------------------------------------------------
 
 
-def test_a_policy_changed_during_a_heartbeat_applies_to_the_next_one(underway: Underway) -> None:
+def test_a_policy_changed_during_a_heartbeat_applies_to_the_next_one(pending: PendingHeartbeat) -> None:
     acts = reply_of(actions=[action_of("remember", content="The reef is red.")])
-    underway.change(energy=10.0)
-    underway.begin(acts)
-    with tenant_transaction(underway.agent.tenant_id):
-        set_policy(agent_id=underway.agent.id, changes={"budget": "actions"}, actor="test")
-    beat = underway.end()
+    pending.change_state(energy=10.0)
+    pending.start(acts)
+    with tenant_transaction(pending.agent.tenant_id):
+        set_policy(agent_id=pending.agent.id, changes={"budget": "actions"}, actor="test")
+    beat = pending.finish()
     assert (beat.energy_unit, beat.energy_end) == ("energy", 20.0 - beat.actions[0]["cost"])
-    assert underway.state.energy == beat.energy_end
+    assert pending.state.energy == beat.energy_end
 
-    underway.begin(reply_of(actions=[action_of("remember", content="The bar is dry.")]))
-    beat = underway.end()
+    pending.start(reply_of(actions=[action_of("remember", content="The bar is dry.")]))
+    beat = pending.finish()
     assert (beat.energy_unit, beat.energy_start, beat.energy_end) == ("actions", 4.0, 3.0)
 
 
-def test_a_boundary_added_during_a_heartbeat_applies_to_the_next_one(underway: Underway) -> None:
-    agent = underway.agent
-    underway.begin(reply_of(memory_notes=[{"text": "The gossip of the quay."}]))
+def test_a_boundary_added_during_a_heartbeat_applies_to_the_next_one(pending: PendingHeartbeat) -> None:
+    agent = pending.agent
+    pending.start(reply_of(memory_notes=[{"text": "The gossip of the quay."}]))
     boundary = NewBoundary(
         name="no_gossip",
         type=BoundaryType.ETHICAL,
@@ -297,29 +309,29 @@ def test_a_boundary_added_during_a_heartbeat_applies_to_the_next_one(underway: U
         patterns=["gossip"],
     )
     add_boundary(tenant_id=agent.tenant_id, agent_id=agent.id, boundary=boundary, actor="test")
-    assert underway.end().dropped == []
+    assert pending.finish().dropped == []
     with tenant_transaction(agent.tenant_id):
         assert Memory.objects.filter(agent_id=agent.id, content="The gossip of the quay.").exists()
 
-    underway.begin(reply_of(memory_notes=[{"text": "More gossip of the quay."}]))
-    assert [item["path"] for item in underway.end().dropped] == ["memory_notes[0]"]
+    pending.start(reply_of(memory_notes=[{"text": "More gossip of the quay."}]))
+    assert [item["path"] for item in pending.finish().dropped] == ["memory_notes[0]"]
 
 
 def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
-    underway: Underway, monkeypatch: pytest.MonkeyPatch
+    pending: PendingHeartbeat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handles: list[str] = []
-    memory_of(underway.agent, "The lighthouse keeper is called Ines.")
-    model = underway.begin(reply_of(actions=[RECALL]), REST, REST)
+    memory_of(pending.agent, "The lighthouse keeper is called Ines.")
+    model = pending.start(reply_of(actions=[RECALL]), REST, REST)
 
     def model_for(handle: str) -> ScriptedModel:
         handles.append(handle)
         return model
 
     monkeypatch.setattr(calls, "model_for", model_for)
-    with tenant_transaction(underway.agent.tenant_id):
-        Agent.objects.filter(id=underway.agent.id).update(model="openai/other")
-    beat = underway.end()
+    with tenant_transaction(pending.agent.tenant_id):
+        Agent.objects.filter(id=pending.agent.id).update(model="openai/other")
+    beat = pending.finish()
     assert (beat.turns, beat.model) == (2, model.handle)
     assert handles == [model.handle] * 2
 
@@ -327,13 +339,13 @@ def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
 # --- Owned by heartbeats -------------------------------------------------------------------------------
 
 
-def test_counters_owned_by_heartbeats_are_overwritten(underway: Underway) -> None:
-    underway.begin(REST)
-    underway.change(
+def test_counters_owned_by_heartbeats_are_overwritten(pending: PendingHeartbeat) -> None:
+    pending.start(REST)
+    pending.change_state(
         learned={"recall": [9, 9]}, idle_beats=7, beats=40, nops=3, notices=[{"kind": "loop", "text": "x"}]
     )
-    underway.end()
-    state = underway.state
+    pending.finish()
+    state = pending.state
     assert (state.idle_beats, state.beats, state.nops) == (0, 1, 0)
     assert state.learned == {"rest": [1, 1]}
     assert [item["kind"] for item in state.notices] == []

@@ -35,7 +35,7 @@ def scanning() -> Iterator[None]:
 
 
 @contextmanager
-def at_hand(minds: MindsAtHand = MINDS) -> Iterator[None]:
+def caching(minds: MindsAtHand = MINDS) -> Iterator[None]:
     """Let each recall load the mind that is not cached, in this process or in one that has `minds`."""
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -50,7 +50,7 @@ def recall_both_ways(
     request: RecallRequest, *, minds: MindsAtHand = MINDS
 ) -> tuple[list[Recalled], list[Recalled]]:
     """Return the recall from the cached mind, checked against the scan, in the open transaction."""
-    with at_hand(minds):
+    with caching(minds):
         (recalled,) = Recaller().recall([request])
     with scanning():
         (scanned,) = Recaller().recall([request])
@@ -66,7 +66,7 @@ def assert_equal(recalled: Sequence[Recalled], scanned: Sequence[Recalled]) -> N
         assert memory.terms.as_dict() == pytest.approx(twin.terms.as_dict(), abs=DIFFERENCE)
 
 
-def agree(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
+def recall_everywhere(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
     """Recall from the minds of each process and by the scan, in a transaction; return their common result."""
     with tenant_transaction(agent.tenant_id):
         for mind in minds:
@@ -74,14 +74,14 @@ def agree(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
     return recalled
 
 
-class Asker:
+class RecallChecker:
     """Recalls for an agent in two processes and by the scan, and checks that the results agree."""
 
-    def __init__(self, agent: Agent, here: MindsAtHand, there: MindsAtHand) -> None:
+    def __init__(self, agent: Agent, first: MindsAtHand, second: MindsAtHand) -> None:
         self._agent = agent
-        self._minds = (here, there)
+        self._minds = (first, second)
 
-    def ask(self, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
+    def recall(self, *minds: MindsAtHand, **fields: Any) -> list[Recalled]:
         """Return the common result."""
         agent = self._agent
         with tenant_transaction(agent.tenant_id):
@@ -90,4 +90,6 @@ class Asker:
             model = LONG
         (vector,) = embed_texts(tenant_id=agent.tenant_id, texts=["the colour of the boat"], model=model)
         values = {"text": "Ada's boat and its paint", "limit": 10, "now": datetime.now(UTC)}
-        return agree(agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **fields})
+        return recall_everywhere(
+            agent, *(minds or self._minds), **{**values, "vector": vector, "model": model, **fields}
+        )

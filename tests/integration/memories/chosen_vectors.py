@@ -31,7 +31,7 @@ def directions(count: int, *, seed: int = 1, spread: float = 0.5) -> npt.NDArray
     return np.asarray(vectors / lengths, dtype=np.float16).astype(np.float32)
 
 
-def plant(
+def store_with_vectors(
     agent: Agent,
     vectors: Sequence[npt.NDArray[np.float32] | None] | npt.NDArray[np.float32],
     *,
@@ -76,7 +76,7 @@ def put_in_episode(agent: Agent, memory_ids: Sequence[UUID]) -> None:
             Memory.objects.filter(id=memory_id).update(episode_id=episode.id, sequence=place)
 
 
-def draw(
+def store_edge(
     agent: Agent,
     source: UUID,
     target: UUID,

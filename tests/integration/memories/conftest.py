@@ -194,6 +194,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteEmbedder]:
 
 
 @pytest.fixture
-def here() -> MindsAtHand:
+def cache() -> MindsAtHand:
     """Return the mind cache of one process."""
     return MindsAtHand()

@@ -49,7 +49,7 @@ def find(agent: Agent, text: str, *, vector: Sequence[float] | None = None, **ho
         return search_buffers([BufferSearch(agent_id=agent.id, text=text, vector=vector, **how)])[0]
 
 
-def let_time_pass(agent: Agent, **how: float) -> None:
+def expire_items(agent: Agent, **how: float) -> None:
     with tenant_transaction(agent.tenant_id):
         BufferItem.objects.filter(agent_id=agent.id).update(expires_at=datetime.now(UTC) - timedelta(**how))
 
@@ -97,7 +97,7 @@ def test_a_repeated_item_is_stored_once_and_expires_later(mind: Agent) -> None:
 
 def test_expired_items_are_not_found_and_their_removal_is_audited(mind: Agent) -> None:
     keep(mind, "A parcel came.", "It rains.", importance=0.2)
-    let_time_pass(mind, seconds=1)
+    expire_items(mind, seconds=1)
     assert find(mind, "parcel") == []
     assert promote_buffers().done == 2
     assert buffer_items(mind) == []
@@ -112,7 +112,7 @@ def test_an_item_that_mattered_is_promoted_after_expiry(mind: Agent) -> None:
     keep(mind, "It rains.", importance=0.3)
     for _ in range(3):
         find(mind, "parcel", counts=True)
-    let_time_pass(mind, days=2)
+    expire_items(mind, days=2)
     assert promote_buffers().done == 2 + 3
     promoted = {memory.content: memory for memory in memories_of(mind)}
     assert set(promoted) == {"The code is 4711.", "A parcel came from Oslo."}
@@ -132,7 +132,7 @@ def test_an_item_that_matters_is_promoted_early(mind: Agent) -> None:
     assert (item.id, item.promoted_to_id) == (item_id, memory.id)
     assert find(mind, "code 4711") == []
     assert promote_buffers().steps == 0
-    let_time_pass(mind, seconds=1)
+    expire_items(mind, seconds=1)
     assert promote_buffers().done == 1
     assert buffer_items(mind) == []
     assert records(mind) == []
@@ -205,7 +205,7 @@ def test_adding_and_searching_take_one_statement_each(mind: Agent, statements: l
 
 def test_concurrent_promotions_remember_each_item_once(mind: Agent) -> None:
     keep(mind, *(f"Ticket {number} is valid." for number in range(20)), importance=0.9)
-    let_time_pass(mind, seconds=1)
+    expire_items(mind, seconds=1)
     at_once(lambda _: promote_buffers(), writers=4)
     assert buffer_items(mind) == []
     with tenant_transaction(mind.tenant_id):

@@ -26,57 +26,57 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, NotFound
 from tests.integration.memories.conftest import a_memory, at_once
 from tests.integration.memories.subjects import (
-    about,
-    members,
-    order,
-    pass_time,
-    tell,
-    tell_of_everything,
+    age_reclustering,
+    cluster_of,
+    members_of_clusters,
+    recluster,
+    store_all_subjects,
+    store_subject,
+    unclustered,
     vectors_about,
-    waiting,
 )
 
 # --- Between two reclusterings -----------------------------------------------------------------------
 
 
 def test_a_new_memory_joins_a_cluster_before_the_reclustering(mind: Agent) -> None:
-    stored = tell_of_everything(mind)
-    order(mind)
-    more = tell(mind, "jazz", 2, seed=9, days=30)
+    stored = store_all_subjects(mind)
+    recluster(mind)
+    more = store_subject(mind, "jazz", 2, seed=9, days=30)
     with tenant_transaction(mind.tenant_id):
         (loner,) = store(
             agent_id=mind.id, memories=[a_memory("Alone.")], vectors=vectors_about("jazz", 1) * -1
         ).ids
     assert maintain_clusters().done == 2
-    cluster = about(mind, stored["jazz"])
-    assert members(mind)[cluster.id] == {*stored["jazz"], *more}
+    cluster = cluster_of(mind, stored["jazz"])
+    assert members_of_clusters(mind)[cluster.id] == {*stored["jazz"], *more}
     assert (cluster.size, cluster.stale) == (8, True)
-    assert waiting(mind) == {loner}
+    assert unclustered(mind) == {loner}
     assert maintain_agent_clusters(mind.tenant_id, mind.id) == 0
-    pass_time(mind)
+    age_reclustering(mind)
     assert maintain_clusters().done == 33
-    assert waiting(mind) == set()
-    assert about(mind, stored["jazz"]).stale is False
+    assert unclustered(mind) == set()
+    assert cluster_of(mind, stored["jazz"]).stale is False
 
 
 def test_concurrent_assignments_count_each_memory_once(mind: Agent) -> None:
-    stored = tell_of_everything(mind)
-    order(mind)
-    tell(mind, "jazz", 4, seed=9, days=30)
+    stored = store_all_subjects(mind)
+    recluster(mind)
+    store_subject(mind, "jazz", 4, seed=9, days=30)
     assert sum(at_once(lambda _: maintain_agent_clusters(mind.tenant_id, mind.id), writers=3)) == 4
-    assert about(mind, stored["jazz"]).size == 10
+    assert cluster_of(mind, stored["jazz"]).size == 10
 
 
 def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
-    stored = tell_of_everything(mind)
-    order(mind)
-    (memory_id,) = tell(mind, "bread", 1, seed=9, days=30)
+    stored = store_all_subjects(mind)
+    recluster(mind)
+    (memory_id,) = store_subject(mind, "bread", 1, seed=9, days=30)
     with tenant_transaction(mind.tenant_id):
         assigned = assign_memory_to_clusters(memory_id=memory_id, max_clusters=1)
         assert assign_memory_to_clusters(memory_id=memory_id) == assigned
         assert assign_memory_to_clusters(memory_id=stored["nothing"][0]) == {}
-        assert list(assigned) == [about(mind, stored["bread"]).id]
-        assert 0.5 < assigned[about(mind, stored["bread"]).id] <= 1
+        assert list(assigned) == [cluster_of(mind, stored["bread"]).id]
+        assert 0.5 < assigned[cluster_of(mind, stored["bread"]).id] <= 1
         with pytest.raises(NotFound):
             assign_memory_to_clusters(memory_id=uuid4())
         for number in (0, 4):
@@ -85,32 +85,32 @@ def test_one_memory_is_assigned_on_demand(mind: Agent) -> None:
 
 
 def test_archiving_leaves_the_cluster_and_restoring_rejoins(mind: Agent) -> None:
-    stored = tell_of_everything(mind)
-    order(mind)
+    stored = store_all_subjects(mind)
+    recluster(mind)
     archived = stored["jazz"][0]
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=[archived], reason="a test", actor="system:test")
-    cluster = about(mind, stored["jazz"][1:])
-    assert members(mind)[cluster.id] == set(stored["jazz"][1:])
+    cluster = cluster_of(mind, stored["jazz"][1:])
+    assert members_of_clusters(mind)[cluster.id] == set(stored["jazz"][1:])
     assert (cluster.size, cluster.stale) == (5, True)
     with tenant_transaction(mind.tenant_id):
         restore(memory_ids=[archived], reason="a test", actor="system:test")
         assert mark_clusters_stale([uuid4()]) == mark_clusters_stale([]) == 0
-    assert waiting(mind) == {archived}
+    assert unclustered(mind) == {archived}
     assert maintain_clusters().done == 1
-    assert members(mind)[cluster.id] == set(stored["jazz"])
+    assert members_of_clusters(mind)[cluster.id] == set(stored["jazz"])
 
 
 def test_one_cluster_is_recomputed_on_demand(mind: Agent) -> None:
-    stored = tell_of_everything(mind)
-    order(mind)
-    cluster = about(mind, stored["jazz"])
+    stored = store_all_subjects(mind)
+    recluster(mind)
+    cluster = cluster_of(mind, stored["jazz"])
     with tenant_transaction(mind.tenant_id):
         ClusterMember.objects.filter(cluster_id=cluster.id).exclude(memory_id=stored["jazz"][0]).delete()
         recalculate_cluster(cluster_id=cluster.id)
         with pytest.raises(NotFound):
             recalculate_cluster(cluster_id=uuid4())
-    own = about(mind, stored["jazz"])
+    own = cluster_of(mind, stored["jazz"])
     assert own.size == 1
     assert np.asarray(own.centroid) == pytest.approx(vectors_about("jazz", 6)[0], abs=1e-3)
 
@@ -119,9 +119,9 @@ def test_one_cluster_is_recomputed_on_demand(mind: Agent) -> None:
 
 
 def test_members_are_listed_nearest_first_without_archived(mind: Agent) -> None:
-    stored = tell_of_everything(mind)
-    order(mind)
-    cluster = about(mind, stored["jazz"])
+    stored = store_all_subjects(mind)
+    recluster(mind)
+    cluster = cluster_of(mind, stored["jazz"])
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=stored["jazz"][0]).update(status="archived")
         shown = cluster_members(cluster_id=cluster.id)
@@ -136,7 +136,7 @@ def test_members_are_listed_nearest_first_without_archived(mind: Agent) -> None:
 
 
 def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign_mind: Agent) -> None:
-    stored = tell_of_everything(mind)
+    stored = store_all_subjects(mind)
     with tenant_transaction(mind.tenant_id):
         for target, relation in (("bread", "contradicts"), ("chess", "causes"), ("nothing", "causes")):
             Edge.objects.create(
@@ -149,8 +149,8 @@ def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign
                 relation=relation,
                 weight=0.5,
             )
-    order(mind)
-    jazz, bread, chess = (about(mind, stored[subject]) for subject in ("jazz", "bread", "chess"))
+    recluster(mind)
+    jazz, bread, chess = (cluster_of(mind, stored[subject]) for subject in ("jazz", "bread", "chess"))
     with tenant_transaction(mind.tenant_id):
         shown = {
             (cluster.id, cluster.relation.value, cluster.leads)
@@ -169,7 +169,7 @@ def test_relations_of_memories_become_relations_of_clusters(mind: Agent, foreign
         find_related_clusters(cluster_id=jazz.id)
     with tenant_transaction(mind.tenant_id):
         Edge.objects.all().delete()
-    order(mind)
+    recluster(mind)
     with tenant_transaction(mind.tenant_id):
         assert not ClusterRelation.objects.exists()
 
@@ -189,9 +189,9 @@ def test_real_texts_form_clusters_by_the_embedded_model(mind: Agent) -> None:
         "She paints watercolours.",
     ]
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[a_memory(text) for text in texts])
-    order(mind)
-    assert {frozenset(member) for member in members(mind).values()} == {
+    recluster(mind)
+    assert {frozenset(member) for member in members_of_clusters(mind).values()} == {
         frozenset(stored.ids[:4]),
         frozenset(stored.ids[4:8]),
     }
-    assert about(mind, list(stored.ids)).keywords[0] in {"sourdough", "baked", "oven", "morning"}
+    assert cluster_of(mind, list(stored.ids)).keywords[0] in {"sourdough", "baked", "oven", "morning"}

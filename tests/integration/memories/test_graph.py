@@ -27,11 +27,13 @@ from arbor.errors import Invalid, NotFound
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from tests.factories.goals import GoalFactory
 from tests.factories.selves import BeliefFactory
-from tests.integration.memories.chosen_vectors import neighbors_of, plant, refresh_all, stale_of
+from tests.integration.memories.chosen_vectors import neighbors_of, refresh_all, stale_of, store_with_vectors
 
 
 def memories_in(agent: Agent, count: int = 2) -> list[GraphNode]:
-    return [GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in plant(agent, [None] * count)]
+    return [
+        GraphNode(GraphNodeKind.MEMORY, memory_id) for memory_id in store_with_vectors(agent, [None] * count)
+    ]
 
 
 def a_concept(agent: Agent, name: str = "Tides") -> GraphNode:

@@ -22,12 +22,12 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.relations import GraphNodeKind
 from tests.integration.memories.chosen_vectors import (
     directions,
-    draw,
     neighbors_of,
-    plant,
     put_in_episode,
     refresh_all,
     stale_of,
+    store_edge,
+    store_with_vectors,
     true_neighborhoods,
     upkeep_of,
 )
@@ -43,10 +43,10 @@ def assert_true(agent: Agent) -> None:
 
 
 def test_a_neighborhood_lists_related_similar_and_adjacent_memories(mind: Agent) -> None:
-    ids = plant(mind, [*directions(40), None, None])
+    ids = store_with_vectors(mind, [*directions(40), None, None])
     put_in_episode(mind, ids[:12])
     for source, target in [(0, 1), (1, 2), (2, 3), (5, 41), (41, 40)]:
-        draw(mind, ids[source], ids[target])
+        store_edge(mind, ids[source], ids[target])
     assert refresh_all(mind) >= 42
     assert_true(mind)
     assert not stale_of(mind)
@@ -54,20 +54,20 @@ def test_a_neighborhood_lists_related_similar_and_adjacent_memories(mind: Agent)
 
 
 def test_paths_pass_goals_but_only_memories_are_neighbors(mind: Agent) -> None:
-    one, two, three = plant(mind, [None] * 3)
+    one, two, three = store_with_vectors(mind, [None] * 3)
     concept = uuid4()
     kinds = (GraphNodeKind.MEMORY, GraphNodeKind.CONCEPT)
-    draw(mind, one, concept, kinds=kinds)
-    draw(mind, two, concept, kinds=kinds)
-    draw(mind, two, three)
+    store_edge(mind, one, concept, kinds=kinds)
+    store_edge(mind, two, concept, kinds=kinds)
+    store_edge(mind, two, three)
     refresh_all(mind)
     assert neighbors_of(mind, one) == {two: 0.5}
     assert neighbors_of(mind, two) == {three: 1.0, one: 0.5}
 
 
 def test_foreign_and_archived_memories_are_no_neighbors(mind: Agent, other_mind: Agent) -> None:
-    ids = plant(mind, directions(12, spread=0.05))
-    plant(other_mind, directions(12, spread=0.05))
+    ids = store_with_vectors(mind, directions(12, spread=0.05))
+    store_with_vectors(other_mind, directions(12, spread=0.05))
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=ids[0]).update(status="archived")
     refresh_all(mind)
@@ -81,7 +81,7 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
 ) -> None:
     monkeypatch.setattr(neighborhoods, "BLOCK", 7)
     monkeypatch.setattr(neighborhoods, "BATCH", 9)
-    plant(mind, directions(40))
+    store_with_vectors(mind, directions(40))
     refresh_all(mind)
     with tenant_transaction(mind.tenant_id):
         mark_stale(list(upkeep_of(mind)))
@@ -90,10 +90,10 @@ def test_a_large_mind_is_read_in_blocks_with_the_same_result(
 
 
 def test_a_round_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
-    first = plant(mind, directions(60, seed=3))
+    first = store_with_vectors(mind, directions(60, seed=3))
     put_in_episode(mind, first[:20])
     assert refresh_neighborhoods().done >= 60
-    plant(mind, directions(30, seed=4), first=60)
+    store_with_vectors(mind, directions(30, seed=4), first=60)
     again = refresh_neighborhoods()
     # The new memories, and at most their old neighbors; each of them once.
     assert 30 <= again.done <= 30 + 60
@@ -102,9 +102,9 @@ def test_a_round_ends_and_the_next_one_has_no_work(mind: Agent) -> None:
 
 
 def test_a_new_memory_enters_the_neighborhoods_nearby(mind: Agent) -> None:
-    old = plant(mind, directions(12, spread=0.1))
+    old = store_with_vectors(mind, directions(12, spread=0.1))
     refresh_all(mind)
-    (new,) = plant(mind, directions(1, spread=0.1), first=12)
+    (new,) = store_with_vectors(mind, directions(1, spread=0.1), first=12)
     refresh_all(mind)
     near = neighbors_of(mind, new)
     assert near
@@ -114,7 +114,7 @@ def test_a_new_memory_enters_the_neighborhoods_nearby(mind: Agent) -> None:
 
 
 def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list[str]) -> None:
-    ids = plant(mind, directions(12, spread=0.1))
+    ids = store_with_vectors(mind, directions(12, spread=0.1))
     refresh_all(mind)
     near = set(neighbors_of(mind, ids[0]))
     statements.clear()
@@ -133,7 +133,7 @@ def test_a_change_marks_a_memory_and_its_neighbors(mind: Agent, statements: list
 def test_a_restored_memory_is_a_neighbor_again(mind: Agent, door: str) -> None:
     tide, moon = a_memory("The tide turns at noon."), a_memory("The moon was full.")
     stored = remember(tenant_id=mind.tenant_id, agent_id=mind.id, memories=[tide, moon])
-    draw(mind, *stored.ids)
+    store_edge(mind, *stored.ids)
     refresh_all(mind)
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=stored.ids[:1], reason="a test", actor="cli:test")
@@ -150,7 +150,7 @@ def test_a_restored_memory_is_a_neighbor_again(mind: Agent, door: str) -> None:
 
 
 def test_a_memory_without_upkeep_gets_one_when_it_is_marked(mind: Agent) -> None:
-    (only,) = plant(mind, [None])
+    (only,) = store_with_vectors(mind, [None])
     with tenant_transaction(mind.tenant_id):
         Upkeep.objects.all().delete()
         mark_stale([only])
@@ -158,7 +158,7 @@ def test_a_memory_without_upkeep_gets_one_when_it_is_marked(mind: Agent) -> None
 
 
 def test_ids_of_others_mark_nothing(mind: Agent, foreign_mind: Agent) -> None:
-    (foreign,) = plant(foreign_mind, [None])
+    (foreign,) = store_with_vectors(foreign_mind, [None])
     refresh_all(foreign_mind)
     with tenant_transaction(mind.tenant_id):
         assert mark_stale([foreign]) == 0
@@ -169,7 +169,7 @@ def test_ids_of_others_mark_nothing(mind: Agent, foreign_mind: Agent) -> None:
 def test_a_neighborhood_changed_during_its_refresh_stays_stale(
     mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids = plant(mind, directions(6, spread=0.1))
+    ids = store_with_vectors(mind, directions(6, spread=0.1))
     write = neighborhoods._write
 
     def change_meanwhile(*parts: object) -> int:
@@ -190,7 +190,7 @@ def test_a_neighborhood_changed_during_its_refresh_stays_stale(
 
 
 def test_a_locked_row_is_skipped_without_waiting(mind: Agent) -> None:
-    ids = plant(mind, directions(6, spread=0.1))
+    ids = store_with_vectors(mind, directions(6, spread=0.1))
     locked, checked = Barrier(2, timeout=20), Barrier(2, timeout=20)
 
     def work(writer: int) -> int:
@@ -212,7 +212,7 @@ def test_a_locked_row_is_skipped_without_waiting(mind: Agent) -> None:
 
 def test_concurrent_refreshes_do_no_work_twice(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
-    plant(mind, directions(60))
+    store_with_vectors(mind, directions(60))
 
     def work(_: int) -> int:
         refreshed = 0
@@ -235,7 +235,7 @@ def assert_true_sizes(agent: Agent) -> None:
 
 def test_an_interrupted_round_is_completed_by_the_next(mind: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighborhoods, "BATCH", 10)
-    plant(mind, directions(25))
+    store_with_vectors(mind, directions(25))
     refresh_batch(mind.tenant_id, mind.id)
 
     def die(*_: object) -> int:
@@ -254,7 +254,7 @@ def test_one_agents_fault_does_not_stop_the_others(
     mind: Agent, other_mind: Agent, foreign_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for agent in (mind, other_mind, foreign_mind):
-        plant(agent, directions(5))
+        store_with_vectors(agent, directions(5))
 
     class Faulty(neighborhoods.AgentVectors):
         def __init__(self, agent_id: UUID) -> None:
@@ -269,7 +269,7 @@ def test_one_agents_fault_does_not_stop_the_others(
 
 
 def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
-    ids = plant(mind, directions(6, spread=0.1))
+    ids = store_with_vectors(mind, directions(6, spread=0.1))
     with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
         cursor.execute(
             "UPDATE memories_memory SET embedding = '[1,0,0]' WHERE tenant_id = %s AND id = %s",
@@ -281,9 +281,9 @@ def test_vectors_of_two_lengths_are_never_compared(mind: Agent) -> None:
 
 
 def test_a_step_takes_ten_statements_at_most(mind: Agent, statements: list[str]) -> None:
-    plant(mind, directions(40))
+    store_with_vectors(mind, directions(40))
     refresh_batch(mind.tenant_id, mind.id)
-    plant(mind, directions(40, seed=2), first=40)
+    store_with_vectors(mind, directions(40, seed=2), first=40)
     statements.clear()
     refresh_batch(mind.tenant_id, mind.id)
     assert len(statements) <= 10, statements

@@ -34,7 +34,7 @@ def vector_at(cosine: float, *, axis: int) -> Vectors:
 
 
 @pytest.fixture
-def musical(mind: Agent) -> Agent:
+def agent_with_cluster(mind: Agent) -> Agent:
     """Return an agent with a cluster that matches better than any of its memories, among a hundred others."""
     texts = [f"Coltrane and saxophone {number}" for number in range(MEMBERS)]
     texts += [f"Something else {number}" for number in range(OTHERS)]
@@ -48,17 +48,19 @@ def musical(mind: Agent) -> Agent:
     return mind
 
 
-def vague() -> list[float]:
+def vague_query() -> list[float]:
     """Return a query near the cluster, and near none of its memories."""
     query: list[float] = vector_at(0.6, axis=255).tolist()
     return query
 
 
-def test_a_cluster_is_recalled_when_no_memory_is_clear(musical: Agent, statements: list[str]) -> None:
-    with tenant_transaction(musical.tenant_id):
+def test_a_cluster_is_recalled_when_no_memory_is_clear(
+    agent_with_cluster: Agent, statements: list[str]
+) -> None:
+    with tenant_transaction(agent_with_cluster.tenant_id):
         cluster = Cluster.objects.get()
         statements.clear()
-        (activation,) = find_partial_activations(agent_id=musical.id, vector=vague())
+        (activation,) = find_partial_activations(agent_id=agent_with_cluster.id, vector=vague_query())
     assert len(statements) == 2
     assert (activation.cluster_id, activation.name, activation.keywords) == (
         cluster.id,
@@ -69,56 +71,58 @@ def test_a_cluster_is_recalled_when_no_memory_is_clear(musical: Agent, statement
     assert activation.strength > 0.45 > activation.best_memory
 
 
-def test_a_clear_memory_excludes_partial_recall(musical: Agent) -> None:
-    with tenant_transaction(musical.tenant_id):
+def test_a_clear_memory_excludes_partial_recall(agent_with_cluster: Agent) -> None:
+    with tenant_transaction(agent_with_cluster.tenant_id):
         first = Cluster.objects.get().members.latest("strength")
         clear = first.memory.embedding
-        assert find_partial_activations(agent_id=musical.id, vector=clear) == []
+        assert find_partial_activations(agent_id=agent_with_cluster.id, vector=clear) == []
         far = vector_at(0.0, axis=255).tolist()
-        assert find_partial_activations(agent_id=musical.id, vector=far) == []
+        assert find_partial_activations(agent_id=agent_with_cluster.id, vector=far) == []
 
 
 def test_a_recall_includes_clusters_only_without_a_clear_memory(
-    musical: Agent, statements: list[str]
+    agent_with_cluster: Agent, statements: list[str]
 ) -> None:
-    with tenant_transaction(musical.tenant_id):
-        vector = vague()
+    with tenant_transaction(agent_with_cluster.tenant_id):
+        vector = vague_query()
 
         def after(text: str) -> list[str]:
-            recalled = recall_in_scope(agent_id=musical.id, text=text, vector=vector, limit=5)
+            recalled = recall_in_scope(agent_id=agent_with_cluster.id, text=text, vector=vector, limit=5)
             statements.clear()
-            themes = partial_recall_after(agent_id=musical.id, recalled=recalled, vector=vector)
+            themes = partial_recall_after(agent_id=agent_with_cluster.id, recalled=recalled, vector=vector)
             return [theme.name for theme in themes]
 
         assert after("who was it again") == [Cluster.objects.get().name]
         assert after("coltrane saxophone") == []
         assert statements == [], "words decided"
-        assert partial_recall_after(agent_id=musical.id, recalled=[], vector=None) == []
-        assert partial_recall_after(agent_id=musical.id, recalled=[], vector=[math.nan] * 256) == []
+        assert partial_recall_after(agent_id=agent_with_cluster.id, recalled=[], vector=None) == []
+        assert (
+            partial_recall_after(agent_id=agent_with_cluster.id, recalled=[], vector=[math.nan] * 256) == []
+        )
 
 
 @pytest.mark.parametrize("vector", [[math.nan] * 256, [math.inf] * 256, [0.0] * 256, [1.0] * 128, []])
-def test_a_vector_that_cannot_be_compared_is_refused(musical: Agent, vector: list[float]) -> None:
-    with tenant_transaction(musical.tenant_id), pytest.raises(Invalid, match="vectors must"):
-        find_partial_activations(agent_id=musical.id, vector=vector)
+def test_a_vector_that_cannot_be_compared_is_refused(agent_with_cluster: Agent, vector: list[float]) -> None:
+    with tenant_transaction(agent_with_cluster.tenant_id), pytest.raises(Invalid, match="vectors must"):
+        find_partial_activations(agent_id=agent_with_cluster.id, vector=vector)
 
 
 def test_a_query_vector_from_before_a_move_recalls_nothing(
-    musical: Agent,
+    agent_with_cluster: Agent,
 ) -> None:
-    with tenant_transaction(musical.tenant_id):
-        Mind.objects.filter(agent_id=musical.id).update(embedding_dimension=128)
-        assert partial_recall_after(agent_id=musical.id, recalled=[], vector=vague()) == []
+    with tenant_transaction(agent_with_cluster.tenant_id):
+        Mind.objects.filter(agent_id=agent_with_cluster.id).update(embedding_dimension=128)
+        assert partial_recall_after(agent_id=agent_with_cluster.id, recalled=[], vector=vague_query()) == []
 
 
 def test_clusters_of_another_agent_are_not_recalled(
-    musical: Agent, other_mind: Agent, foreign_mind: Agent
+    agent_with_cluster: Agent, other_mind: Agent, foreign_mind: Agent
 ) -> None:
     for agent in (other_mind, foreign_mind):
         with tenant_transaction(agent.tenant_id):
-            assert find_partial_activations(agent_id=agent.id, vector=vague()) == []
+            assert find_partial_activations(agent_id=agent.id, vector=vague_query()) == []
     with tenant_transaction(foreign_mind.tenant_id):
-        assert find_partial_activations(agent_id=musical.id, vector=vague()) == []
+        assert find_partial_activations(agent_id=agent_with_cluster.id, vector=vague_query()) == []
 
 
 def test_partial_recall_needs_the_agents_embedder(mind: Agent, remote: RemoteEmbedder) -> None:

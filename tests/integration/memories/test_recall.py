@@ -18,7 +18,7 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid, TenantRequired
 from arbor.memory.recall_request import MAX_LIMIT, QUERY_LENGTH, RecallFilter, RecallRequest
 from arbor.memory.values import MemoryStatus, Recalled
-from tests.integration.memories.cache_and_scan import at_hand, scanning
+from tests.integration.memories.cache_and_scan import caching, scanning
 from tests.integration.memories.conftest import (
     NOON,
     RemoteEmbedder,
@@ -294,7 +294,7 @@ def test_recalls_at_once_are_all_counted(mind: Agent) -> None:
 # --- Costs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("way", "count"), [(scanning, 3), (at_hand, 4)])
+@pytest.mark.parametrize(("way", "count"), [(scanning, 3), (caching, 4)])
 def test_a_recall_takes_few_statements_and_one_more_when_it_counts(
     mind: Agent, statements: list[str], way: Callable[[], AbstractContextManager[None]], count: int
 ) -> None:

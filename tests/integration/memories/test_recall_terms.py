@@ -23,7 +23,7 @@ from tests.integration.memories.in_scope import recall_in_scope
 from tests.support.memories import keep
 
 
-def look(agent: Agent, text: str, **options: Any) -> list[Recalled]:
+def recall_text(agent: Agent, text: str, **options: Any) -> list[Recalled]:
     return recall(tenant_id=agent.tenant_id, request=RecallRequest(agent_id=agent.id, text=text, **options))
 
 
@@ -78,7 +78,7 @@ def test_memories_of_the_same_mood_come_first(mind: Agent) -> None:
 @pytest.mark.parametrize("mood", [float("nan"), 1.5, -2.0])
 def test_a_mood_that_is_none_is_refused(mind: Agent, mood: float) -> None:
     with pytest.raises(Invalid, match="a mood is a number from -1 to 1"):
-        look(mind, "lamp", mood=mood)
+        recall_text(mind, "lamp", mood=mood)
 
 
 def test_a_reinforced_memory_comes_first(mind: Agent) -> None:
@@ -159,6 +159,6 @@ def test_a_weight_that_an_operator_turns_decides_what_comes_first(mind: Agent, s
         a_memory("The lamp is lit once more by the keeper.", session="b", importance=1.0),
     )
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=0,recency=0")
-    assert look(mind, "the lamp")[0].content == "The lamp."
+    assert recall_text(mind, "the lamp")[0].content == "The lamp."
     settings.ARBOR_RECALL_WEIGHTS = parse_weights("importance=5")
-    assert look(mind, "the lamp")[0].terms.importance == pytest.approx(5)
+    assert recall_text(mind, "the lamp")[0].terms.importance == pytest.approx(5)

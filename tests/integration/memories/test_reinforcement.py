@@ -36,13 +36,13 @@ from tests.integration.memories.conftest import (
 from tests.support.memories import keep
 
 
-def put(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
+def store_with(agent: Agent, vectors: Any, *memories: NewMemory) -> Remembered:
     """Store memories with the vectors given."""
     with tenant_transaction(agent.tenant_id):
         return store(agent_id=agent.id, memories=memories, vectors=vectors)
 
 
-def towards(*cosines: float) -> Any:
+def unit_vectors(*cosines: float) -> Any:
     """Return unit vectors with these cosines to the first axis, each with an axis of its own."""
     rows = np.zeros((len(cosines), 256), dtype=np.float32)
     for number, cosine in enumerate(cosines):
@@ -71,8 +71,8 @@ def test_the_same_text_without_a_session_is_reinforced(mind: Agent) -> None:
 
 
 def test_a_near_duplicate_is_reinforced_and_its_wording_stored(mind: Agent) -> None:
-    first = put(mind, towards(1.0), a_memory("The river froze in January."))
-    again = put(mind, towards(0.97), a_memory("the river froze, in January"))
+    first = store_with(mind, unit_vectors(1.0), a_memory("The river froze in January."))
+    again = store_with(mind, unit_vectors(0.97), a_memory("the river froze, in January"))
     assert again.ids == first.ids
     assert again.reinforced == set(first.ids)
     (row,) = memories_of(mind)
@@ -95,24 +95,24 @@ def test_a_near_duplicate_is_reinforced_and_its_wording_stored(mind: Agent) -> N
 def test_a_distant_or_different_text_is_another_memory(
     mind: Agent, cosine: float, text: str, parts: dict[str, Any]
 ) -> None:
-    put(mind, towards(1.0), a_memory("The river froze in January."))
-    assert put(mind, towards(cosine), a_memory(text, **parts)).stored == 1
+    store_with(mind, unit_vectors(1.0), a_memory("The river froze in January."))
+    assert store_with(mind, unit_vectors(cosine), a_memory(text, **parts)).stored == 1
     assert len(memories_of(mind)) == 2
     assert reinforced(mind) == {}
 
 
 def test_a_duplicate_is_found_behind_nearer_memories(mind: Agent) -> None:
-    put(mind, towards(0.999), a_memory("The code is 4711."))
-    put(mind, towards(0.96), a_memory("Code is, um, 4712"))
-    again = put(mind, towards(1.0), a_memory("The code is 4712."))
+    store_with(mind, unit_vectors(0.999), a_memory("The code is 4711."))
+    store_with(mind, unit_vectors(0.96), a_memory("Code is, um, 4712"))
+    again = store_with(mind, unit_vectors(1.0), a_memory("The code is 4712."))
     assert again.stored == 0
     assert reinforced(mind) == {"Code is, um, 4712": 1}
 
 
 def test_near_duplicates_within_one_batch_are_merged(mind: Agent) -> None:
-    stored = put(
+    stored = store_with(
         mind,
-        towards(1.0, 0.98, 0.98, 0.5),
+        unit_vectors(1.0, 0.98, 0.98, 0.5),
         a_memory("The ferry leaves at dawn."),
         a_memory("ferry leaves, at dawn"),
         a_memory("The ferry leaves at dawn."),
@@ -128,18 +128,18 @@ def test_near_duplicates_within_one_batch_are_merged(mind: Agent) -> None:
 
 def test_turns_of_a_conversation_are_never_merged_by_meaning(mind: Agent) -> None:
     memories = turns("The ferry leaves at dawn.", "ferry leaves, at dawn")
-    assert put(mind, towards(1.0, 0.99), *memories).stored == 2
+    assert store_with(mind, unit_vectors(1.0, 0.99), *memories).stored == 2
     # Read once more they are the same turns: no turn is new.
     assert keep(mind, *memories).reinforced == frozenset()
     assert reinforced(mind) == {}
 
 
 def test_archived_and_expired_memories_are_no_near_duplicates(mind: Agent) -> None:
-    old = put(mind, towards(1.0), a_memory("The ferry leaves at dawn.")).ids
-    put(mind, towards(0.9), a_memory("The bell rings.", expires_at=NOON))
+    old = store_with(mind, unit_vectors(1.0), a_memory("The ferry leaves at dawn.")).ids
+    store_with(mind, unit_vectors(0.9), a_memory("The bell rings.", expires_at=NOON))
     with tenant_transaction(mind.tenant_id):
         archive(memory_ids=old, reason="a test", actor="system:tests")
-    assert put(mind, towards(0.99), a_memory("ferry leaves, at dawn")).stored == 1
+    assert store_with(mind, unit_vectors(0.99), a_memory("ferry leaves, at dawn")).stored == 1
 
 
 def test_the_same_text_brings_back_what_was_archived(mind: Agent) -> None:
@@ -172,10 +172,10 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
         source = {"kind": "url", "reference": reference, "trust": 0.5}
         return a_memory(text, type=MemoryType.SEMANTIC, detail={"sources": [source], "category": "ice"})
 
-    put(mind, towards(1.0), fact("The river froze.", "a"))
+    store_with(mind, unit_vectors(1.0), fact("The river froze.", "a"))
     assert memories_of(mind)[0].trust == pytest.approx(0.575)
-    put(mind, towards(0.98), fact("river froze", "b"))
-    put(mind, towards(0.98), fact("river froze", " B "))
+    store_with(mind, unit_vectors(0.98), fact("river froze", "b"))
+    store_with(mind, unit_vectors(0.98), fact("river froze", " B "))
     (row,) = memories_of(mind)
     detail = read_detail(MemoryType.SEMANTIC, row.detail)
     assert isinstance(detail, SemanticDetail)
@@ -187,15 +187,18 @@ def test_sources_are_added_and_raise_trust_up_to_their_cap(mind: Agent) -> None:
 
 def test_a_limit_above_one_merges_equal_texts_only(mind: Agent, settings: Any) -> None:
     settings.ARBOR_DUPLICATE_SIMILARITY = 1.5
-    put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
-    assert put(mind, towards(1.0), a_memory("ferry leaves, at dawn")).stored == 1
-    assert put(mind, towards(1.0), a_memory("ferry leaves, at dawn")).stored == 0
+    store_with(mind, unit_vectors(1.0), a_memory("The ferry leaves at dawn."))
+    assert store_with(mind, unit_vectors(1.0), a_memory("ferry leaves, at dawn")).stored == 1
+    assert store_with(mind, unit_vectors(1.0), a_memory("ferry leaves, at dawn")).stored == 0
 
 
 def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
     texts = ["The ferry leaves at dawn.", "ferry leaves, at dawn"]
     results = at_once(
-        lambda writer: put(mind, towards(1.0, 0.98)[writer % 2 :][:1], a_memory(texts[writer % 2])), writers=8
+        lambda writer: store_with(
+            mind, unit_vectors(1.0, 0.98)[writer % 2 :][:1], a_memory(texts[writer % 2])
+        ),
+        writers=8,
     )
     (row,) = memories_of(mind)
     assert {result.ids for result in results} == {(row.id,)}
@@ -206,14 +209,14 @@ def test_many_writers_of_nearly_the_same_leave_one_memory(mind: Agent) -> None:
 @pytest.mark.parametrize(
     ("vectors", "complaint"),
     [
-        (towards(1.0, 0.5), "one row for each of 1 memories, got the shape"),
+        (unit_vectors(1.0, 0.5), "one row for each of 1 memories, got the shape"),
         (np.zeros(256), "got the shape"),
         (np.full((1, 256), np.nan), "finite"),
     ],
 )
 def test_vectors_that_do_not_fit_are_refused_whole(mind: Agent, vectors: Any, complaint: str) -> None:
     with pytest.raises(Invalid, match=complaint):
-        put(mind, vectors, a_memory("The ferry leaves at dawn."))
+        store_with(mind, vectors, a_memory("The ferry leaves at dawn."))
     assert memories_of(mind) == []
 
 
@@ -229,7 +232,7 @@ def test_vectors_of_another_length_than_their_model_makes_are_refused(
 
 
 def test_vectors_of_another_model_are_not_stored(mind: Agent) -> None:
-    put(mind, towards(1.0), a_memory("The ferry leaves at dawn."))
+    store_with(mind, unit_vectors(1.0), a_memory("The ferry leaves at dawn."))
     other = EmbeddingModel(name="openai/small", dimension=64)
     with tenant_transaction(mind.tenant_id):
         rows = np.ones((1, 64), dtype=np.float32)
@@ -316,9 +319,9 @@ def test_a_duplicate_fills_missing_details(mind: Agent) -> None:
 
 
 def test_wordings_beyond_the_limit_are_counted(mind: Agent) -> None:
-    put(mind, towards(1.0), a_memory("The ice holds"))
+    store_with(mind, unit_vectors(1.0), a_memory("The ice holds"))
     dots = [a_memory("The ice holds" + "." * number) for number in range(1, WORDINGS_KEPT + 3)]
-    put(mind, towards(*[1.0] * len(dots)), *dots)
+    store_with(mind, unit_vectors(*[1.0] * len(dots)), *dots)
     (row,) = memories_of(mind)
     assert len(row.detail["wordings"]) == WORDINGS_KEPT
     assert row.detail["wordings_more"] == 2

@@ -32,12 +32,12 @@ from tests.integration.memories.conftest import (
     term_counts,
     true_counts,
 )
-from tests.integration.memories.twins import all_of, draw_memories, fill, told, vectors_of
+from tests.integration.memories.twins import all_of, draw_memories, populate, vectors_of, without_ids
 
 LATER = datetime(2040, 1, 1, tzinfo=UTC)
 
 
-def axis(*cosines: float, dimension: int = 256) -> Any:
+def unit_vectors(*cosines: float, dimension: int = 256) -> Any:
     """Return unit vectors with these cosines to the first axis, in one plane."""
     rows = np.zeros((len(cosines), dimension), dtype=np.float32)
     rows[:, 0] = cosines
@@ -63,9 +63,10 @@ def fact(content: str, **parts: Any) -> NewMemory:
 
 def test_a_fact_of_another_agent_is_no_duplicate(tenant: Tenant, mind: Agent, other_mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("the ferry leaves, at dawn")
-    write(tenant, [of(mind, ferry, vectors=axis(1.0))])
+    write(tenant, [of(mind, ferry, vectors=unit_vectors(1.0))])
     ((own, other),) = write(
-        tenant, [of(mind, nearly, vectors=axis(0.98)), of(other_mind, nearly, vectors=axis(0.98))]
+        tenant,
+        [of(mind, nearly, vectors=unit_vectors(0.98)), of(other_mind, nearly, vectors=unit_vectors(0.98))],
     )
     assert (own.stored, other.stored) == (0, 1)
     ((own, other),) = write(tenant, [of(mind, nearly), of(other_mind, ferry)])
@@ -85,9 +86,9 @@ def test_a_step_matches_memories_placed_by_an_earlier_one(tenant: Tenant, mind: 
     )
     (one,), (two,), (three,) = write(
         tenant,
-        [of(mind, first, vectors=axis(1.0))],
-        [of(mind, same, other, vectors=axis(1.0, 0.0))],
-        [of(mind, nearly, vectors=axis(0.97))],
+        [of(mind, first, vectors=unit_vectors(1.0))],
+        [of(mind, same, other, vectors=unit_vectors(1.0, 0.0))],
+        [of(mind, nearly, vectors=unit_vectors(0.97))],
     )
     assert one.stored == 1
     assert two.ids[0] == three.ids[0] == one.ids[0]
@@ -112,11 +113,12 @@ def test_one_agent_may_come_twice_in_a_step(tenant: Tenant, mind: Agent, other_m
 def test_a_restored_memory_is_matched_by_meaning_in_a_later_step(tenant: Tenant, mind: Agent) -> None:
     ferry, nearly = fact("The ferry leaves at dawn."), fact("ferry leaves, at dawn")
     (((old,),),) = [
-        [result.ids for result in step] for step in write(tenant, [of(mind, ferry, vectors=axis(1.0))])
+        [result.ids for result in step]
+        for step in write(tenant, [of(mind, ferry, vectors=unit_vectors(1.0))])
     ]
     with tenant_transaction(tenant.id):
         archive(memory_ids=[old], reason="a test", actor="system:tests")
-    (back,), (near,) = write(tenant, [of(mind, ferry)], [of(mind, nearly, vectors=axis(0.98))])
+    (back,), (near,) = write(tenant, [of(mind, ferry)], [of(mind, nearly, vectors=unit_vectors(0.98))])
     assert (back.stored, near.stored) == (1, 0)
     assert near.ids == (old,)
     (row,) = memories_of(mind)
@@ -137,10 +139,10 @@ def test_agents_of_different_models_are_written_together(
         )
     bell, gull = fact("The bell rings."), fact("A gull cries.")
     wanted = [
-        replace(of(mind, bell, gull, vectors=axis(1.0, 0.5)), model=installation_model()),
-        replace(of(other_mind, bell, vectors=axis(1.0, dimension=512)), model=REMOTE),
+        replace(of(mind, bell, gull, vectors=unit_vectors(1.0, 0.5)), model=installation_model()),
+        replace(of(other_mind, bell, vectors=unit_vectors(1.0, dimension=512)), model=REMOTE),
         # Vectors of another model than the agent's: stored without them.
-        replace(of(other_mind, gull, vectors=axis(1.0)), model=installation_model()),
+        replace(of(other_mind, gull, vectors=unit_vectors(1.0)), model=installation_model()),
     ]
     write(tenant, wanted)
     assert [len(row.embedding) for row in memories_of(mind)] == [256, 256]
@@ -173,9 +175,9 @@ def test_a_missing_agent_and_unfit_vectors_are_refused(
         with pytest.raises(NotFound, match=f"there is no agent {nobody}"):
             write(tenant, wanted)
     with pytest.raises(Invalid, match="numbers each, got 64"):
-        write(tenant, [of(mind, bell, vectors=axis(1.0, dimension=64))])
+        write(tenant, [of(mind, bell, vectors=unit_vectors(1.0, dimension=64))])
     with pytest.raises(Invalid, match="one row for each of 1 memories"):
-        of(mind, bell, vectors=axis(1.0, 0.5))
+        of(mind, bell, vectors=unit_vectors(1.0, 0.5))
     assert memories_of(mind) == []
 
 
@@ -190,7 +192,9 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
             for step, cosine in enumerate((1.0, 0.0)):
                 memory = fact(f"Buoy {number} {step} is red.")
                 beat = a_memory(f"Beat {number} {step}.", session="beats")
-                writer.place([of(agent, memory, beat, vectors=axis(cosine, 0.5)) for agent in several])
+                writer.place(
+                    [of(agent, memory, beat, vectors=unit_vectors(cosine, 0.5)) for agent in several]
+                )
             writer.write()
             counts.append(len(statements))
     # The locks; twice the known memories and the near duplicates; episodes, and the inserts.
@@ -229,7 +233,7 @@ def test_placing_in_steps_equals_storing_one_by_one(
     for number, model in enumerate(models):
         for agent in (singly[number], together[number]):
             if filled or model == REMOTE:
-                fill(agent, model, seed=seed + number)
+                populate(agent, model, seed=seed + number)
     chance = random.Random(seed)
     steps = [
         [
@@ -263,6 +267,6 @@ def test_placing_in_steps_equals_storing_one_by_one(
                 placed[number].append(result)
         writer.write()
     for number in range(3):
-        assert told(together[number], placed[number]) == told(singly[number], stored[number])
+        assert without_ids(together[number], placed[number]) == without_ids(singly[number], stored[number])
         assert all_of(together[number]) == all_of(singly[number])
         assert term_counts(together[number]) == true_counts(together[number])

@@ -80,7 +80,7 @@ def vectors_of(memories: Sequence[NewMemory], dimension: int) -> Vectors:
     return rows
 
 
-def fill(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
+def populate(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
     """Give an agent earlier memories, some of them archived, with their maintenance done."""
     chance = random.Random(seed)
     with tenant_transaction(agent.tenant_id):
@@ -98,7 +98,7 @@ def fill(agent: Agent, model: EmbeddingModel, *, seed: int) -> None:
         Upkeep.objects.filter(agent_id=agent.id).update(stale=False, unclustered=False)
 
 
-def told(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
+def without_ids(agent: Agent, results: Sequence[Remembered]) -> list[Any]:
     """Return the results of storing memories, without ids."""
     names = _names(agent)
     return [

@@ -29,7 +29,7 @@ def agent(in_tenant: UUID) -> Agent:
     return created
 
 
-def new(content: str = "I am patient.", **fields: Any) -> NewProposal:
+def new_proposal(content: str = "I am patient.", **fields: Any) -> NewProposal:
     return NewProposal(
         **{
             "kind": ProposalKind.IDENTITY,
@@ -42,8 +42,8 @@ def new(content: str = "I am patient.", **fields: Any) -> NewProposal:
     )
 
 
-def one(agent: Agent, content: str = "I am patient.", **fields: Any) -> Proposal:
-    return propose(agent_id=agent.id, proposals=[new(content, **fields)]).made[0]
+def store_proposal(agent: Agent, content: str = "I am patient.", **fields: Any) -> Proposal:
+    return propose(agent_id=agent.id, proposals=[new_proposal(content, **fields)]).made[0]
 
 
 def words(number: int) -> str:
@@ -52,7 +52,7 @@ def words(number: int) -> str:
 
 
 def test_a_proposal_accepted_twice_changes_the_self_once(agent: Agent) -> None:
-    proposal = one(agent)
+    proposal = store_proposal(agent)
     first = accept(proposal_id=proposal.id, decided_by=BEAT)
     again = accept(proposal_id=proposal.id, decided_by="cli:ann")
     assert (first.status, again.decided_by) == (ProposalStatus.ACCEPTED, BEAT)
@@ -63,21 +63,21 @@ def test_a_proposal_accepted_twice_changes_the_self_once(agent: Agent) -> None:
 @pytest.mark.parametrize("first", [accept, reject])
 @pytest.mark.parametrize("then", [reject, defer])
 def test_a_decided_proposal_is_neither_rejected_nor_deferred(agent: Agent, first: Any, then: Any) -> None:
-    proposal = one(agent)
+    proposal = store_proposal(agent)
     first(proposal_id=proposal.id, decided_by=BEAT)
     with pytest.raises(TransitionIllegal):
         then(proposal_id=proposal.id, decided_by=BEAT)
 
 
 def test_a_rejected_proposal_is_not_accepted(agent: Agent) -> None:
-    proposal = one(agent)
+    proposal = store_proposal(agent)
     reject(proposal_id=proposal.id, decided_by=BEAT)
     with pytest.raises(TransitionIllegal):
         accept(proposal_id=proposal.id, decided_by=BEAT)
 
 
 def test_a_proposal_deferred_five_times_expires(agent: Agent) -> None:
-    proposal = one(agent)
+    proposal = store_proposal(agent)
     for count in range(1, MAX_DEFERRALS):
         assert defer(proposal_id=proposal.id, decided_by=BEAT).deferrals == count
     last = defer(proposal_id=proposal.id, decided_by=BEAT, reason="not now")
@@ -86,17 +86,19 @@ def test_a_proposal_deferred_five_times_expires(agent: Agent) -> None:
 
 
 def test_a_repeated_proposal_is_stored_once(agent: Agent) -> None:
-    proposal = one(agent)
-    again = propose(agent_id=agent.id, proposals=[new("I am patient!"), new("Storms please me.")])
+    proposal = store_proposal(agent)
+    again = propose(
+        agent_id=agent.id, proposals=[new_proposal("I am patient!"), new_proposal("Storms please me.")]
+    )
     assert again.known == (proposal,)
     assert [proposal.content for proposal in again.made] == ["Storms please me."]
 
 
 def test_a_full_queue_removes_and_lists_its_weakest_proposal(agent: Agent) -> None:
-    weak = one(agent, words(0), confidence=0.1)
-    propose(agent_id=agent.id, proposals=[new(words(number)) for number in range(1, MAX_PENDING)])
+    weak = store_proposal(agent, words(0), confidence=0.1)
+    propose(agent_id=agent.id, proposals=[new_proposal(words(number)) for number in range(1, MAX_PENDING)])
     assert Proposal.objects.filter(agent_id=agent.id, status="pending").count() == MAX_PENDING
-    result = propose(agent_id=agent.id, proposals=[new(words(99))])
+    result = propose(agent_id=agent.id, proposals=[new_proposal(words(99))])
     assert result.expired == (weak,)
     weak.refresh_from_db()
     assert (weak.status, weak.reason) == ("expired", "the queue was full")
@@ -107,9 +109,9 @@ def test_an_agent_changes_itself_three_times_a_day(agent: Agent) -> None:
     now = datetime.now(UTC)
     # The database sets the times of the changes, so the decisions are dated later.
     for hours in range(3):
-        accepted = one(agent, words(hours))
+        accepted = store_proposal(agent, words(hours))
         accept(proposal_id=accepted.id, decided_by=BEAT, now=now + timedelta(hours=5))
-    fourth = one(agent, "Storms please me.")
+    fourth = store_proposal(agent, "Storms please me.")
     with pytest.raises(LimitReached, match="at most 3 times"):
         accept(proposal_id=fourth.id, decided_by=BEAT, now=now + timedelta(hours=10))
     with pytest.raises(LimitReached, match="possible from"):
@@ -120,7 +122,7 @@ def test_an_agent_changes_itself_three_times_a_day(agent: Agent) -> None:
 
 
 def test_another_agents_proposal_is_not_found(agent: Agent) -> None:
-    foreign = one(AgentFactory())
+    foreign = store_proposal(AgentFactory())
     for decide in (accept, reject, defer):
         with pytest.raises(NotFound):
             decide(proposal_id=foreign.id, agent_id=agent.id, decided_by=BEAT)
@@ -130,7 +132,7 @@ def test_another_tenants_proposal_is_not_found(agent: Agent, other_tenant: Tenan
     with pytest.raises(NotFound):
         accept(proposal_id=uuid4(), decided_by=BEAT)
     with pytest.raises(NotFound):
-        propose(agent_id=uuid4(), proposals=[new()])
+        propose(agent_id=uuid4(), proposals=[new_proposal()])
 
 
 @pytest.mark.parametrize(
@@ -199,8 +201,8 @@ def test_a_revision_without_a_change_is_accepted_at_any_pace(agent: Agent, chang
 
 def test_a_known_change_is_accepted_beyond_the_daily_limit(agent: Agent) -> None:
     def two_proposals(number: int) -> list[Proposal]:
-        belief = one(agent, f"Tides repeat, {words(number)}.", kind=ProposalKind.BELIEF, change={})
-        return [one(agent, words(number)), belief]
+        belief = store_proposal(agent, f"Tides repeat, {words(number)}.", kind=ProposalKind.BELIEF, change={})
+        return [store_proposal(agent, words(number)), belief]
 
     known = two_proposals(1)
     for proposal in known:
@@ -220,15 +222,17 @@ def test_a_proposal_without_a_change_is_accepted_at_any_pace(agent: Agent) -> No
         agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.4)
     )
     same = {"belief": str(belief.id), "confidence": 0.4}
-    proposal = one(agent, "It is as sure as before.", kind=ProposalKind.BELIEF, change=same)
+    proposal = store_proposal(agent, "It is as sure as before.", kind=ProposalKind.BELIEF, change=same)
     assert accept(proposal_id=proposal.id, decided_by=BEAT).status == ProposalStatus.ACCEPTED
 
 
 def test_beliefs_aspects_and_preferences_share_one_daily_limit(agent: Agent) -> None:
     for proposal in (
-        one(agent),
-        one(agent, "Tides repeat.", kind=ProposalKind.BELIEF, change={}),
-        one(agent, "Be brief.", kind=ProposalKind.PREFERENCE, change={"key": "tone", "value": "brief"}),
+        store_proposal(agent),
+        store_proposal(agent, "Tides repeat.", kind=ProposalKind.BELIEF, change={}),
+        store_proposal(
+            agent, "Be brief.", kind=ProposalKind.PREFERENCE, change={"key": "tone", "value": "brief"}
+        ),
     ):
         accept(proposal_id=proposal.id, decided_by=BEAT)
     belief: Belief = BeliefFactory(agent=agent, confidence=0.5)
@@ -236,7 +240,9 @@ def test_beliefs_aspects_and_preferences_share_one_daily_limit(agent: Agent) -> 
         revise_belief(
             agent_id=agent.id, belief_id=belief.id, decided_by=BEAT, revision=BeliefRevision(confidence=0.6)
         )
-    later = one(agent, "Be kind.", kind=ProposalKind.PREFERENCE, change={"key": "manner", "value": "kind"})
+    later = store_proposal(
+        agent, "Be kind.", kind=ProposalKind.PREFERENCE, change={"key": "manner", "value": "kind"}
+    )
     with pytest.raises(LimitReached, match="at most 3 times"):
         accept(proposal_id=later.id, decided_by=BEAT)
     assert accept(proposal_id=later.id, decided_by="cli:ann").status == ProposalStatus.ACCEPTED
@@ -259,6 +265,6 @@ def test_a_revision_that_goes_too_far_is_refused(agent: Agent, changes: dict[str
 
 def test_a_proposal_of_another_tenant_cannot_be_accepted(tenant: Tenant, other_tenant: Tenant) -> None:
     with tenant_transaction(other_tenant.id):
-        foreign = one(AgentFactory())
+        foreign = store_proposal(AgentFactory())
     with tenant_transaction(tenant.id), pytest.raises(NotFound):
         accept(proposal_id=foreign.id, decided_by=BEAT)

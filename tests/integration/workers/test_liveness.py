@@ -12,7 +12,7 @@ from apps.heartbeats.services.processes import living_processes, write_liveness
 from apps.tenants.scope import APP
 
 
-def _say() -> None:
+def _write_liveness() -> None:
     write_liveness(
         name="host:1",
         kind="worker",
@@ -24,8 +24,8 @@ def _say() -> None:
 
 
 def test_a_process_with_a_liveness_row_is_alive(database: None) -> None:
-    _say()
-    _say()
+    _write_liveness()
+    _write_liveness()
     assert [process.name for process in living_processes()] == ["host:1"]
 
 
@@ -37,4 +37,4 @@ def test_the_liveness_connection_has_all_options_of_the_settings(
         connections[APP].settings_dict["OPTIONS"], "options", "-c default_transaction_read_only=on"
     )
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        _say()
+        _write_liveness()

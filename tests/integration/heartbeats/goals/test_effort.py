@@ -26,7 +26,7 @@ from tests.integration.heartbeats.goals.conftest import action, last_done
 type Beat = Callable[..., str]
 
 
-def serving(goal: object, name: str, /, **params: Any) -> dict[str, Any]:
+def action_for(goal: object, name: str, /, **params: Any) -> dict[str, Any]:
     return {**action(name, **params), "goal_id": str(goal)}
 
 
@@ -39,9 +39,9 @@ def test_an_action_for_a_goal_is_effort_and_relates_the_heartbeat(
     beat(
         reply_of(
             actions=[
-                serving(reef.id, "remember", content="Twelve fathoms at the north end."),
-                serving(reef.id, "reflect", insight="It is deeper than the charts say."),
-                serving(reef.id, "connect", from_id="x", to_id="y", relation="causes"),
+                action_for(reef.id, "remember", content="Twelve fathoms at the north end."),
+                action_for(reef.id, "reflect", insight="It is deeper than the charts say."),
+                action_for(reef.id, "connect", from_id="x", to_id="y", relation="causes"),
             ]
         )
     )
@@ -63,8 +63,8 @@ def test_several_turns_for_one_goal_count_as_one_heartbeat(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
-    first = serving(reef.id, "remember", content="Twelve fathoms at the north end.")
-    again = serving(reef.id, "remember", content="Nine at the south end.")
+    first = action_for(reef.id, "remember", content="Twelve fathoms at the north end.")
+    again = action_for(reef.id, "remember", content="Nine at the south end.")
     beat(reply_of(actions=[first, action("observe")]), reply_of(actions=[again]))
     assert last_done(agent).turns == 2
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["progressed"]
@@ -76,7 +76,7 @@ def test_a_goal_update_replaces_the_progress_by_actions(
     beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
-    remembering = serving(reef.id, "remember", content="Twelve fathoms at the north end.")
+    remembering = action_for(reef.id, "remember", content="Twelve fathoms at the north end.")
     beat(reply_of(actions=[remembering], goal_updates=[{"goal_id": str(reef.id), "state": "completed"}]))
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=reef.id).effort == 1
@@ -99,15 +99,15 @@ def test_resting_moving_and_failing_add_no_effort_to_a_goal(
         beat(
             reply_of(
                 actions=[
-                    serving(reef.id, "rest"),
-                    serving(reef.id, "connect", from_id="x", to_id="y", relation="causes"),
+                    action_for(reef.id, "rest"),
+                    action_for(reef.id, "connect", from_id="x", to_id="y", relation="causes"),
                     action("remember", content="The tide turns at six."),
                 ]
             )
         )
         assert locked == []
         _allow(agent, "reprioritize")
-        beat(reply_of(actions=[serving(reef.id, "reprioritize", goal_id=str(reef.id), state="queued")]))
+        beat(reply_of(actions=[action_for(reef.id, "reprioritize", goal_id=str(reef.id), state="queued")]))
         assert len(locked) == 1
     with tenant_transaction(agent.tenant_id):
         efforts = {goal.title: (goal.state, goal.effort) for goal in Goal.objects.filter(agent_id=agent.id)}
@@ -120,7 +120,7 @@ def test_an_action_for_a_closed_goal_runs_and_the_goal_is_dropped(
     _, reef = goals
     with tenant_transaction(agent.tenant_id):
         move_goal(goal_id=reef.id, to=GoalState.ABANDONED, reason="the reef is gone")
-    actions = [serving(of, "remember", content=f"For {of}.") for of in (reef.id, "the-reef")]
+    actions = [action_for(of, "remember", content=f"For {of}.") for of in (reef.id, "the-reef")]
     beat(reply_of(actions=actions))
     heartbeat = last_done(agent)
     assert [action["outcome"] for action in heartbeat.actions] == ["success", "success"]

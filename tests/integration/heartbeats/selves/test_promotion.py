@@ -116,7 +116,7 @@ def test_an_accepted_insight_becomes_a_preference(beater: Beater, agent: Agent) 
         assert Preference.objects.get(agent_id=agent.id, key="tone").value == "brief"
 
 
-def found_at_once(agent: Agent) -> list[Proposal]:
+def propose_now(agent: Agent) -> list[Proposal]:
     return list(look_for_proposals(agent_id=agent.id).proposed.made)
 
 
@@ -132,10 +132,10 @@ def test_an_action_sequence_that_always_worked_becomes_a_procedure(agent: Agent)
                     action=action,
                     outcome=outcome,
                 )
-        assert [proposal.kind for proposal in found_at_once(agent)] == ["pattern"]
+        assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
         Proposal.objects.all().delete()
         Experience.objects.update(outcome="success")
-        (learned,) = found_at_once(agent)
+        (learned,) = propose_now(agent)
         accept(proposal_id=learned.id, decided_by="cli:ann")
         assert Memory.objects.get(source=f"proposal:{learned.id}").type == "procedural"
 
@@ -161,19 +161,19 @@ def test_a_failed_action_breaks_a_habit(agent: Agent) -> None:
                 action=action,
                 outcome="success" if worked else "failure",
             )
-        assert [proposal.kind for proposal in found_at_once(agent)] == ["pattern"]
+        assert [proposal.kind for proposal in propose_now(agent)] == ["pattern"]
 
 
 def test_a_large_cluster_is_proposed_once_and_becomes_a_fact(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
         Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="tides", size=20, stale=False)
         Cluster.objects.create(tenant_id=agent.tenant_id, agent=agent, name="piers", size=9, stale=False)
-        (insight,) = found_at_once(agent)
+        (insight,) = propose_now(agent)
         assert (insight.kind, insight.confidence) == ("insight", 0.75)
         assert "tides" in insight.content
         accept(proposal_id=insight.id, decided_by="cli:ann")
         assert Memory.objects.get(source=f"proposal:{insight.id}").type == "semantic"
-        assert found_at_once(agent) == []
+        assert propose_now(agent) == []
 
 
 def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
@@ -188,7 +188,7 @@ def test_an_activated_memory_without_a_recall_is_proposed(agent: Agent) -> None:
                 agent=agent,
                 defaults={"level": level, "at": now},
             )
-        (proposal,) = found_at_once(agent)
+        (proposal,) = propose_now(agent)
         assert (proposal.kind, proposal.confidence, proposal.evidence) == ("preconscious", 0.6, [eels])
         accept(proposal_id=proposal.id, decided_by="cli:ann")
         assert Memory.objects.get(source=f"proposal:{proposal.id}").content.endswith("Eels leave in autumn.")
