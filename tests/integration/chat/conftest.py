@@ -38,7 +38,7 @@ def answering(reply: str, thinking: str = "") -> str:
     return json.dumps({"thinking": thinking, "reply": reply})
 
 
-def open_conversation(agent: Agent, person: str = PERSON) -> ChatSession:
+def open_chat(agent: Agent, person: str = PERSON) -> ChatSession:
     """Return this person's open conversation with the agent."""
     with tenant_transaction(agent.tenant_id):
         return open_session(agent_id=agent.id, person=person)
@@ -51,7 +51,7 @@ def talk(agent: Agent) -> Talk:
     def speak(text: str, *, person: str = PERSON) -> ChatMessage:
         return say(
             tenant_id=agent.tenant_id,
-            session_id=open_conversation(agent, person).id,
+            session_id=open_chat(agent, person).id,
             text=text,
             execute=execute_call,
         )

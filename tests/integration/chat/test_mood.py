@@ -20,7 +20,7 @@ from arbor.selves.emotions import DELTAS, Event, Mood
 from arbor.selves.values import AspectKind, BeliefStatus
 from tests.factories.selves import IdentityAspectFactory
 from tests.integration.chat.conftest import PERSON, Talk, answering
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
@@ -84,7 +84,7 @@ def test_a_turn_during_a_heartbeat_moves_the_mood_as_well(
     fleet.run()
     happened = [DELTAS[event] for event in (Event.CONTACT, Event.BOUNDARY, Event.REST)]
     after = mood_now(agent)
-    assert beats_of(agent)[-1].status == HeartbeatStatus.DONE
+    assert heartbeats_of(agent)[-1].status == HeartbeatStatus.DONE
     assert after.valence - before.valence == pytest.approx(sum(delta.valence for delta in happened), abs=0.02)
     assert after.arousal - before.arousal == pytest.approx(sum(delta.arousal for delta in happened), abs=0.02)
 
@@ -137,6 +137,6 @@ def test_a_message_during_a_heartbeat_resets_the_stale_heartbeats(
     fleet.step()  # the heartbeat waits for its model now
     talk("The harbour has a new crane.")
     fleet.run()
-    assert beats_of(agent)[-1].status == HeartbeatStatus.DONE
+    assert heartbeats_of(agent)[-1].status == HeartbeatStatus.DONE
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent_id=agent.id).stale_beats == 0

@@ -32,8 +32,8 @@ from arbor.errors import Invalid, TransitionIllegal
 from arbor.heartbeat.situation import Situation
 from arbor.models.ports import ScriptedModel
 from config.cli.agents.views import agent_line
-from tests.integration.chat.conftest import Talk, answering, open_conversation
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
+from tests.integration.chat.conftest import Talk, answering, open_chat
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
@@ -68,10 +68,10 @@ def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk
     talk("Are you there?")
     make_due(agent, ago=timedelta(minutes=5))
 
-    beats = fleet_status().heartbeats
-    assert (beats.due, beats.oldest_due_s) == (0, 0)
-    assert beats.next_due_in_s is not None
-    assert beats.next_due_in_s > 0
+    heartbeats = fleet_status().heartbeats
+    assert (heartbeats.due, heartbeats.oldest_due_s) == (0, 0)
+    assert heartbeats.next_due_in_s is not None
+    assert heartbeats.next_due_in_s > 0
     with tenant_transaction(agent.tenant_id):
         fleet = read_fleet()
         row = Agent.objects.select_related("state", "schedule", "tenant").get(id=agent.id)
@@ -79,9 +79,9 @@ def test_an_agent_in_a_conversation_is_not_shown_as_due(agent: Agent, talk: Talk
     assert datetime.fromisoformat(agent_line(row)["next_due_at"]) > datetime.now(UTC)
 
     age_conversations(agent, timedelta(seconds=301))
-    beats = fleet_status().heartbeats
-    assert beats.due == 1
-    assert 0 < beats.oldest_due_s < 300, "counted from the end of the conversation"
+    heartbeats = fleet_status().heartbeats
+    assert heartbeats.due == 1
+    assert 0 < heartbeats.oldest_due_s < 300, "counted from the end of the conversation"
     with tenant_transaction(agent.tenant_id):
         assert read_fleet().due == 1
 
@@ -111,25 +111,25 @@ def test_a_significant_conversation_brings_a_heartbeat_at_once(
     model = scripted(answering("I will."), REST)
     talk("Remember this: the gate code is 4711.")
 
-    ended = end_conversation(agent, open_conversation(agent))
+    ended = end_conversation(agent, open_chat(agent))
 
     assert ended.heartbeat_follows
     assert ended.significance >= 0.6
     assert schedule_of(agent).paused_until is None
     assert fleet.dispatch().due == 1
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.trigger, beat.status) == ("chat", HeartbeatStatus.DONE)
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.trigger, heartbeat.status) == ("chat", HeartbeatStatus.DONE)
     assert "the gate code is 4711" in model.requests[-1].messages[0].content
     # No conversation is open any more.
-    assert not Situation.model_validate(beat.situation).environment.user_waiting
+    assert not Situation.model_validate(heartbeat.situation).environment.user_waiting
 
 
 def test_small_talk_brings_none(agent: Agent, fleet: Fleet, talk: Talk, scripted: Script) -> None:
     scripted(answering("Hello!"))
     talk("Hello")
 
-    ended = end_conversation(agent, open_conversation(agent))
+    ended = end_conversation(agent, open_chat(agent))
 
     assert not ended.heartbeat_follows
     assert 0 < ended.significance < 0.35
@@ -146,12 +146,12 @@ def test_ten_questions_bring_a_consolidating_heartbeat(
     for turn in range(10):
         talk(f"ok {turn}")
 
-    assert end_conversation(agent, open_conversation(agent)).heartbeat_follows
+    assert end_conversation(agent, open_chat(agent)).heartbeat_follows
     assert fleet.dispatch().due == 1
     fleet.run()
 
-    (beat,) = beats_of(agent)
-    assert beat.mode == "consolidation"
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.mode == "consolidation"
     with tenant_transaction(agent.tenant_id):
         memory = AgentState.objects.get(agent_id=agent.id).working_memory
     assert memory["talked"] == 0
@@ -163,7 +163,7 @@ def test_while_somebody_else_talks_the_timer_rests_on(agent: Agent, talk: Talk, 
     talk("One.", person="cli:nora")
     talk("Two.", person="user:orson")
 
-    end_conversation(agent, open_conversation(agent, "cli:nora"))
+    end_conversation(agent, open_chat(agent, "cli:nora"))
 
     paused = schedule_of(agent).paused_until
     assert paused is not None
@@ -189,7 +189,7 @@ def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     scripted(answering("Yes."))
-    session = open_conversation(agent)
+    session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
     fleet.messages.clear()
@@ -207,16 +207,16 @@ def test_the_sweep_resends_a_lost_turn_and_fails_it_after_an_hour(
 
 
 def test_a_person_goes_on_with_the_open_conversation_until_it_is_idle(agent: Agent) -> None:
-    first = open_conversation(agent)
+    first = open_chat(agent)
 
-    assert open_conversation(agent).id == first.id
-    assert open_conversation(agent, "user:orson").id != first.id
+    assert open_chat(agent).id == first.id
+    assert open_chat(agent, "user:orson").id != first.id
     age_conversations(agent, timedelta(seconds=301))
-    assert open_conversation(agent).id != first.id
+    assert open_chat(agent).id != first.id
 
 
 def test_a_closed_conversation_accepts_no_turn(agent: Agent) -> None:
-    session = open_conversation(agent)
+    session = open_chat(agent)
     end_conversation(agent, session)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is over"):
@@ -259,10 +259,10 @@ def test_thoughts_of_heartbeats_and_conversations_are_listed(
 def test_a_working_memory_is_rebuilt_from_what_is_on_record(
     agent: Agent, fleet: Fleet, talk: Talk, scripted: Script
 ) -> None:
-    beat = REST.replace(
+    heartbeat = REST.replace(
         '"memory_notes": []', '"memory_notes": [], "concerns": ["the gauge"], "curiosity": ["why?"]'
     )
-    scripted(beat, answering("Yes.", thinking="Nora is kind."))
+    scripted(heartbeat, answering("Yes.", thinking="Nora is kind."))
     make_due(agent)
     fleet.dispatch()
     fleet.run()

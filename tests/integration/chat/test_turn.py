@@ -34,7 +34,7 @@ from tests.integration.chat.conftest import (
     Talk,
     answering,
     calls_of,
-    open_conversation,
+    open_chat,
     prompt_of,
 )
 from tests.integration.heartbeats.conftest import schedule_of
@@ -151,12 +151,7 @@ def test_workers_retry_the_call_of_a_process_that_died(agent: Agent, fleet: Flee
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        say(
-            tenant_id=agent.tenant_id,
-            session_id=open_conversation(agent).id,
-            text="Are you there?",
-            execute=killed,
-        )
+        say(tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Are you there?", execute=killed)
     assert fleet.messages == []
     let_pass(agent, timedelta(minutes=10))
     recover_maintenance_calls()
@@ -317,14 +312,14 @@ def test_a_flagging_boundary_is_recorded_and_allows_the_answer(
 
 @pytest.mark.parametrize("text", ["", "   ", "a\0b", "x" * 8_001, "\ud800"])
 def test_an_invalid_turn_is_refused(agent: Agent, text: str) -> None:
-    session = open_conversation(agent)
+    session = open_chat(agent)
 
     with tenant_transaction(agent.tenant_id), pytest.raises(Invalid):
         receive_turn(session_id=session.id, text=text)
 
 
 def test_one_turn_at_a_time(agent: Agent, fleet: Fleet) -> None:
-    session = open_conversation(agent)
+    session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="One.")
 
@@ -336,7 +331,7 @@ def test_a_worker_answers_a_turn_once_despite_doubled_messages(
     agent: Agent, fleet: Fleet, scripted: Script
 ) -> None:
     model = scripted(answering("Yes."), repeat=True)
-    session = open_conversation(agent)
+    session = open_chat(agent)
     with tenant_transaction(agent.tenant_id):
         receive_turn(session_id=session.id, text="Are you there?")
     message = fleet.take()
@@ -356,14 +351,14 @@ def test_a_fault_before_the_model_call_is_reported(agent: Agent, monkeypatch: py
     monkeypatch.setattr(chat, "prepare", broken)
 
     answer = say(
-        tenant_id=agent.tenant_id, session_id=open_conversation(agent).id, text="Hello?", execute=execute_call
+        tenant_id=agent.tenant_id, session_id=open_chat(agent).id, text="Hello?", execute=execute_call
     )
 
     assert answer.error == "ValueError: the character cannot be read"
 
 
 def test_another_tenants_conversation_is_not_there(agent: Agent, other_tenant: Tenant) -> None:
-    session = open_conversation(agent)
+    session = open_chat(agent)
 
     with tenant_transaction(other_tenant.id), pytest.raises(NotFound):
         receive_turn(session_id=session.id, text="Hello?")

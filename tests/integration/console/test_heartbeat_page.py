@@ -31,8 +31,8 @@ def test_a_heartbeat_page_shows_its_feeling_and_its_trigger(
     viewer: Client, world: World, trigger: Trigger, cause: str
 ) -> None:
     with tenant_transaction(world.tenant.id):
-        beat = HeartbeatFactory(trigger=trigger, emotional_valence=-0.25, arousal=0.75)
-    page = viewer.get(reverse("admin:heartbeats_heartbeat_change", args=[beat.pk])).content.decode()
+        heartbeat = HeartbeatFactory(trigger=trigger, emotional_valence=-0.25, arousal=0.75)
+    page = viewer.get(reverse("admin:heartbeats_heartbeat_change", args=[heartbeat.pk])).content.decode()
     facts = page.partition('id="beat-facts"')[2].partition("</dl>")[0]
     assert "Low and stirred up" in facts
     assert "valence -0.25 of -1 to 1, arousal 0.75 of 1" in facts
@@ -44,8 +44,8 @@ def situation_with(**changes: Any) -> dict[str, Any]:
     return situation(goals=[goal()], intents=[intent()], **changes).model_dump(mode="json")
 
 
-def shown(viewer: Client, beat: Heartbeat) -> str:
-    return viewer.get(page_of(beat)).content.decode()
+def shown(viewer: Client, heartbeat: Heartbeat) -> str:
+    return viewer.get(page_of(heartbeat)).content.decode()
 
 
 def test_a_heartbeat_page_explains_its_mode_where_the_situation_can(viewer: Client, world: World) -> None:
@@ -74,8 +74,8 @@ def test_an_action_shows_a_memory_by_its_text_instead_of_its_id(viewer: Client, 
             "verdict": "run",
             "cost": 1,
         }
-        beat = HeartbeatFactory(agent=world.agent, actions=[action])
-    text = shown(viewer, beat).partition('id="actions"')[2]
+        heartbeat = HeartbeatFactory(agent=world.agent, actions=[action])
+    text = shown(viewer, heartbeat).partition('id="actions"')[2]
     assert f'from id:</span> <a class="ar-link" href="{page_of(memory)}">The ferry stopped' in text
     assert "relation:</span> causes" in text
     assert "note:</span>" not in text
@@ -84,19 +84,19 @@ def test_an_action_shows_a_memory_by_its_text_instead_of_its_id(viewer: Client, 
 def test_a_goal_change_links_to_the_goal_by_its_title(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         coast = GoalFactory(agent=world.agent, title="Chart the coast")
-        beat = HeartbeatFactory(
+        heartbeat = HeartbeatFactory(
             agent=world.agent, goal_changes=[{"goal_id": str(coast.id), "kind": "completed", "change": ""}]
         )
-    changes = shown(viewer, beat).partition('id="goal-changes"')[2]
+    changes = shown(viewer, heartbeat).partition('id="goal-changes"')[2]
     assert f'href="{page_of(coast)}">Chart the coast</a>' in changes
 
 
 def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        beat = HeartbeatFactory(
+        heartbeat = HeartbeatFactory(
             agent=world.agent, situation=situation_with(energy_unit="ticks"), energy_start=3.0, energy_end=2.0
         )
-    facts = shown(viewer, beat).partition('id="beat-facts"')[2]
+    facts = shown(viewer, heartbeat).partition('id="beat-facts"')[2]
     assert "<dt>Ticks</dt>" in facts
     assert "1 ticks" in facts
     assert "<dt>Energy</dt>" in shown(viewer, world.beat)
@@ -106,8 +106,8 @@ def test_a_heartbeat_page_counts_spending_in_its_budgets_unit(viewer: Client, wo
 
 def test_a_skipped_heartbeat_has_no_number(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        beat = HeartbeatFactory(status=HeartbeatStatus.SKIPPED, number=0)
-    text = shown(viewer, beat)
+        heartbeat = HeartbeatFactory(status=HeartbeatStatus.SKIPPED, number=0)
+    text = shown(viewer, heartbeat)
     assert "Heartbeat (skipped)" in text
     assert "eartbeat 0" not in text
 

@@ -249,11 +249,11 @@ def test_a_heartbeats_page_shows_mode_costs_decisions_and_prompt(viewer: Client,
 
 def test_a_heartbeats_page_leads_to_the_ones_beside_it(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
-        beats = list(type(world.beat).objects.filter(agent=world.agent).order_by("started_at"))
-    middle = viewer.get(page_of(beats[1])).content.decode()
-    assert f'rel="prev" href="{page_of(beats[0])}"' in middle
-    assert f'rel="next" href="{page_of(beats[2])}"' in middle
-    assert 'rel="prev"' not in viewer.get(page_of(beats[0])).content.decode()
+        heartbeats = list(type(world.beat).objects.filter(agent=world.agent).order_by("started_at"))
+    middle = viewer.get(page_of(heartbeats[1])).content.decode()
+    assert f'rel="prev" href="{page_of(heartbeats[0])}"' in middle
+    assert f'rel="next" href="{page_of(heartbeats[2])}"' in middle
+    assert 'rel="prev"' not in viewer.get(page_of(heartbeats[0])).content.decode()
 
 
 def test_an_agents_page_says_plainly_that_reflex_decides(viewer: Client, world: World) -> None:

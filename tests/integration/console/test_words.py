@@ -82,19 +82,21 @@ def test_a_relation_to_a_deleted_end_says_so(viewer: Client, world: World) -> No
 
 
 def test_a_source_is_a_link_in_words(viewer: Client, world: World) -> None:
-    beat, chat = str(world.beat.id), str(uuid7())
+    heartbeat, chat = str(world.beat.id), str(uuid7())
     with tenant_transaction(world.tenant.id):
-        memory = MemoryFactory(agent=world.agent, source=f"heartbeat:{beat}", session=f"chat:{chat}")
+        memory = MemoryFactory(agent=world.agent, source=f"heartbeat:{heartbeat}", session=f"chat:{chat}")
         rows = [
-            ExperienceFactory(agent=world.agent, heartbeat_id=beat),
-            ProposalFactory(agent=world.agent, source=f"heartbeat:{beat}", decided_by=f"heartbeat:{beat}"),
+            ExperienceFactory(agent=world.agent, heartbeat_id=heartbeat),
+            ProposalFactory(
+                agent=world.agent, source=f"heartbeat:{heartbeat}", decided_by=f"heartbeat:{heartbeat}"
+            ),
             memory,
         ]
         EpisodeFactory(agent=world.agent, session=f"chat:{chat}", summary="")
     for row in rows:
         text = viewer.get(page_of(row)).content.decode()
         assert f'href="{page_of(world.beat)}">a heartbeat</a>' in text, row
-        assert f"heartbeat:{beat}" not in text, row
+        assert f"heartbeat:{heartbeat}" not in text, row
     for page in (world.agents_page, reverse("admin:memories_episode_changelist"), page_of(memory)):
         text = viewer.get(page).content.decode()
         assert "a conversation" in text, page
@@ -169,9 +171,9 @@ def test_lists_write_names_as_words(viewer: Client, world: World) -> None:
     with tenant_transaction(world.tenant.id):
         HeartbeatFactory(agent=world.agent, mode="plan_execution")
         PerceptFactory(agent=world.agent, kind="user_message")
-    beats = viewer.get(reverse("admin:heartbeats_heartbeat_changelist")).content.decode()
-    assert "plan execution" in beats
-    assert "plan_execution" not in beats
+    heartbeats = viewer.get(reverse("admin:heartbeats_heartbeat_changelist")).content.decode()
+    assert "plan execution" in heartbeats
+    assert "plan_execution" not in heartbeats
     assert "user message" in viewer.get(reverse("admin:agents_percept_changelist")).content.decode()
 
 

@@ -35,8 +35,8 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
     agent: Agent, messages: list[TaskMessage], web: WebReceiver
 ) -> None:
     _, secret = open_channel(agent, ChannelKind.WEBHOOK, f"{web.url}/hook?token=t")
-    beat = uuid7()
-    (message,) = post_letter(agent, "Ice on the river ☃", subject="Ice", heartbeat_id=beat)
+    heartbeat = uuid7()
+    (message,) = post_letter(agent, "Ice on the river ☃", subject="Ice", heartbeat_id=heartbeat)
     assert run_workers(messages) == [True]
     (request,) = web.requests
     assert json.loads(request.body) == {
@@ -45,7 +45,7 @@ def test_a_webhook_gets_the_message_signed_and_with_its_key(
         "audience": "user",
         "subject": "Ice",
         "content": "Ice on the river ☃",
-        "heartbeat": str(beat),
+        "heartbeat": str(heartbeat),
         "at": reload(message).created_at.isoformat(),
     }
     assert request.path == "/hook?token=t"

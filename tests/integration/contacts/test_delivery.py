@@ -309,10 +309,10 @@ def test_the_same_decision_carried_out_twice_is_one_message(
     agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
-    beat = uuid7()
+    heartbeat = uuid7()
     for _ in range(2):
-        post_letter(agent, heartbeat_id=beat)
-    post_letter(agent, heartbeat_id=beat, index=1)
+        post_letter(agent, heartbeat_id=heartbeat)
+    post_letter(agent, heartbeat_id=heartbeat, index=1)
     run_workers(messages)
     assert len(carrier.carried) == 2
     assert len({request.key for request in carrier.carried}) == 2

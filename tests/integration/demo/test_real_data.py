@@ -68,8 +68,8 @@ def test_an_agent_recalls_the_evidence_of_a_real_dialog(reader: Agent, dialog: d
     assert read.format is ConversationFormat.LOCOMO
     assert read.bad == 0
     assert read.stored > 400
-    beats = [run_heartbeat_now(agent_id=reader.id, tenant_id=reader.tenant_id) for _ in range(3)]
-    assert [(beat.number, beat.status) for beat in beats] == [
+    heartbeats = [run_heartbeat_now(agent_id=reader.id, tenant_id=reader.tenant_id) for _ in range(3)]
+    assert [(heartbeat.number, heartbeat.status) for heartbeat in heartbeats] == [
         (number, HeartbeatStatus.DONE) for number in (1, 2, 3)
     ]
     with tenant_transaction(reader.tenant_id):

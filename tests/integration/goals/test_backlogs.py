@@ -93,10 +93,10 @@ def test_kinds_of_percepts_about_goals_are_kinds_of_percepts() -> None:
 
 
 def test_backlogs_are_loaded_by_three_statements_and_saved_by_two(agents: list[UUID]) -> None:
-    beats = {agent_id: uuid4() for agent_id in agents}
+    heartbeats = {agent_id: uuid4() for agent_id in agents}
     coasts = {agent_id: GoalFactory(agent_id=agent_id, title="Chart the coast") for agent_id in agents}
     with CaptureQueriesContext(connection) as queries:
-        backlogs = load_backlogs(beats, now=NOW)
+        backlogs = load_backlogs(heartbeats, now=NOW)
     assert len(queries) == 3
     for agent_id, backlog in backlogs.items():
         backlog.plan(coasts[agent_id].id, TWO_STEPS)
@@ -111,7 +111,11 @@ def test_backlogs_are_loaded_by_three_statements_and_saved_by_two(agents: list[U
     for agent_id in agents:
         coast, reef = Goal.objects.filter(agent_id=agent_id).order_by("title")
         assert (coast.fraction, coast.touched_at, coast.notes.get().text) == (0.5, NOW, f"By {agent_id}.")
-        assert (reef.state, reef.heartbeat_id, reef.created_at) == (GoalState.QUEUED, beats[agent_id], NOW)
+        assert (reef.state, reef.heartbeat_id, reef.created_at) == (
+            GoalState.QUEUED,
+            heartbeats[agent_id],
+            NOW,
+        )
         assert list(coast.intents.order_by("id").values_list("agent_id", "description")) == [
             (agent_id, "a"),
             (agent_id, "b"),
@@ -200,15 +204,15 @@ def test_every_column_is_loaded_as_it_is_stored(agents: list[UUID]) -> None:
 
 
 def test_every_column_is_stored_as_it_is_in_memory(agents: list[UUID]) -> None:
-    agent_id, beat = agents[0], uuid4()
-    backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=beat)
+    agent_id, heartbeat = agents[0], uuid4()
+    backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=heartbeat)
     whole = backlog.add(NewGoalRequest(title="Coast", description="“All” of it."))
     backlog.move(whole.id, GoalState.ACTIVE)
     part = backlog.add(NewGoalRequest(title="Reef", parent_id=whole.id, deadline=NOW, rule="curiosity"))
     backlog.block(part.id, str(whole.id))
     plan, steps = backlog.plan(whole.id, TWO_STEPS)
     save_backlog(backlog)
-    backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=beat)
+    backlog = lock_backlog(agent_id, now=NOW + timedelta(hours=1), heartbeat_id=heartbeat)
     loaded = [backlog.intent(intent.id) for intent in Intent.objects.order_by("id")]
     backlog.lock_intents([intent.id for intent in loaded])
     backlog.attempt(loaded[0].id)
@@ -272,7 +276,7 @@ def test_ended_goals_are_counted_by_goal_and_by_agent(agents: list[UUID]) -> Non
 def test_a_lock_is_claimed_when_its_heartbeat_has_ended(
     agents: list[UUID], holder: HeartbeatStatus | None, age: timedelta, claimed: bool
 ) -> None:
-    agent_id, beat = agents[0], uuid4()
+    agent_id, heartbeat = agents[0], uuid4()
     before = HeartbeatFactory(agent_id=agent_id, status=holder).id if holder else uuid4()
     goal = GoalFactory(agent_id=agent_id)
     intent = IntentFactory(
@@ -283,13 +287,13 @@ def test_a_lock_is_claimed_when_its_heartbeat_has_ended(
         locked_at=NOW - age,
         ticks_used=1,
     )
-    backlogs = load_backlogs({agent_id: beat, agents[1]: uuid4()}, now=NOW)
+    backlogs = load_backlogs({agent_id: heartbeat, agents[1]: uuid4()}, now=NOW)
     backlogs[agents[1]].lock_intents([intent.id])
     backlogs[agent_id].lock_intents([intent.id])
     save_backlogs(backlogs.values())
     intent.refresh_from_db()
     assert intent.status == IntentStatus.LOCKED
-    assert (intent.locked_by, intent.ticks_used) == ((beat, 2) if claimed else (before, 1))
+    assert (intent.locked_by, intent.ticks_used) == ((heartbeat, 2) if claimed else (before, 1))
 
 
 def test_another_tenants_agents_and_their_goals_are_not_loaded(tenant: Tenant, other_tenant: Tenant) -> None:

@@ -152,13 +152,13 @@ def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
 
 
 def test_one_heartbeat_adds_three_goals_at_most(agent_id: UUID) -> None:
-    beat = uuid4()
+    heartbeat = uuid4()
     for number in range(MAX_NEW_PER_BEAT):
-        backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=beat)
+        backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=heartbeat)
         backlog.add(NewGoalRequest(title=f"Goal {number}"))
         save_backlog(backlog)
     with pytest.raises(LimitReached, match="at most 3 new goals"):
-        lock_backlog(agent_id, now=NOW, heartbeat_id=beat).add(NewGoalRequest(title="One more"))
+        lock_backlog(agent_id, now=NOW, heartbeat_id=heartbeat).add(NewGoalRequest(title="One more"))
     lock_backlog(agent_id, now=NOW, heartbeat_id=uuid4()).add(NewGoalRequest(title="One more"))
     create_goal(agent_id=agent_id, title="One more")
 

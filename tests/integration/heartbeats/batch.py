@@ -93,11 +93,11 @@ class Batch:
         self.make_due()
         self._fleet.run()
 
-    def beats(self) -> list[Heartbeat]:
+    def heartbeats(self) -> list[Heartbeat]:
         """Return all heartbeats, by the names of their agents and in order."""
         with tenant_transaction(self.tenant_id):
             rows = Heartbeat.objects.filter(agent__in=self.agents).select_related("agent")
-            return sorted(rows, key=lambda beat: (beat.agent.name, beat.started_at))
+            return sorted(rows, key=lambda heartbeat: (heartbeat.agent.name, heartbeat.started_at))
 
 
 def _advances(message: TaskMessage, agents: set[str]) -> bool:
@@ -152,14 +152,14 @@ def plain(value: Any) -> Any:
 
 
 def _beats(agent_id: UUID) -> Iterator[Any]:
-    for beat in Heartbeat.objects.filter(agent_id=agent_id):
-        situation = beat.situation
+    for heartbeat in Heartbeat.objects.filter(agent_id=agent_id):
+        situation = heartbeat.situation
         yield {
-            "fields": [getattr(beat, name) for name in _BEAT],
-            "steps": [[step.node, step.outcome, list(step.changed)] for step in steps_of(beat)],
+            "fields": [getattr(heartbeat, name) for name in _BEAT],
+            "steps": [[step.node, step.outcome, list(step.changed)] for step in steps_of(heartbeat)],
             "seen": {name: situation.get(name) for name in ("percepts", "notices", "mode", "energy", "held")},
             "relevant": sorted(item["content"] for item in situation.get("relevant", [])),
-            "remembered": beat.memory_id is not None,
+            "remembered": heartbeat.memory_id is not None,
         }
 
 
@@ -247,7 +247,7 @@ def batch(fleet: Fleet, tenant: Tenant, new_agent: Make) -> Batch:
 
 
 def statuses_of(batch: Batch) -> list[str]:
-    return [str(beat.status) for beat in batch.beats()]
+    return [str(heartbeat.status) for heartbeat in batch.heartbeats()]
 
 
 def assert_one_heartbeat_each(batch: Batch, *, but: dict[int, str] | None = None) -> None:
@@ -256,7 +256,7 @@ def assert_one_heartbeat_each(batch: Batch, *, but: dict[int, str] | None = None
     assert statuses_of(batch) == expected
     for agent, status in zip(batch.agents, expected, strict=True):
         with tenant_transaction(agent.tenant_id):
-            beats = AgentState.objects.get(agent_id=agent.id).beats
+            count = AgentState.objects.get(agent_id=agent.id).beats
             narratives = Memory.objects.filter(agent_id=agent.id, session="heartbeats").count()
-        assert (beats, narratives) == ((1, 1) if status == HeartbeatStatus.DONE else (0, 0))
+        assert (count, narratives) == ((1, 1) if status == HeartbeatStatus.DONE else (0, 0))
         assert schedule_of(agent).state == ScheduleState.IDLE

@@ -26,8 +26,8 @@ from arbor.goals.values import GoalState
 from arbor.models.ports import ScriptedModel, ScriptLine
 from arbor.runtime import AgentRuntime
 from config.runtime import open_runtime
-from tests.integration.heartbeats.beater import Beater, Script
 from tests.integration.heartbeats.fleet import Fleet, a_fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script
 
 #: A reply whose only action is to rest.
 REST = json.dumps(
@@ -84,9 +84,9 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Callable[..., ScriptedModel]:
 
 
 @pytest.fixture
-def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
+def heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> HeartbeatRunner:
     """Return the runner of the agent's heartbeats."""
-    return Beater(fleet, agent, scripted)
+    return HeartbeatRunner(fleet, agent, scripted)
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def run_heartbeat(fleet: Fleet, agent: Agent, *, ago: timedelta = timedelta(seco
     make_due(agent, ago=ago)
     fleet.dispatch()
     fleet.run()
-    return last_of(agent)
+    return last_heartbeat(agent)
 
 
 def lose_lease(agent: Agent) -> None:
@@ -148,7 +148,7 @@ def schedule_of(agent: Agent) -> HeartbeatSchedule:
         return HeartbeatSchedule.objects.get(agent_id=agent.id)
 
 
-def beats_of(agent: Agent) -> list[Heartbeat]:
+def heartbeats_of(agent: Agent) -> list[Heartbeat]:
     """Return the agent's heartbeats, oldest first."""
     with tenant_transaction(agent.tenant_id):
         return list(Heartbeat.objects.filter(agent_id=agent.id).order_by("started_at"))
@@ -160,6 +160,6 @@ def state_of(agent: Agent) -> AgentState:
         return AgentState.objects.get(agent_id=agent.id)
 
 
-def last_of(agent: Agent) -> Heartbeat:
+def last_heartbeat(agent: Agent) -> Heartbeat:
     """Return the agent's latest heartbeat."""
-    return beats_of(agent)[-1]
+    return heartbeats_of(agent)[-1]

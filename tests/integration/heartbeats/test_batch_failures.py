@@ -28,9 +28,9 @@ from tests.integration.heartbeats.batch import (
     batch,
     statuses_of,
 )
-from tests.integration.heartbeats.beater import Script
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 __all__ = ["batch"]
 
@@ -43,8 +43,8 @@ def replace_step(
     """Replace a step of one agent."""
     step = HANDLERS[name]
 
-    def run(beat: Beat) -> Any:
-        return act(beat) if beat.agent_id == agent.id else step(beat)
+    def run(heartbeat: Beat) -> Any:
+        return act(heartbeat) if heartbeat.agent_id == agent.id else step(heartbeat)
 
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, name: run})
 
@@ -63,7 +63,7 @@ def test_a_fault_in_one_of_eight_fails_only_that_one(
         batch.run()
 
     assert_one_heartbeat_each(batch, but={3: "failed"})
-    (failed,) = beats_of(batch.agents[3])
+    (failed,) = heartbeats_of(batch.agents[3])
     assert "ZeroDivisionError: on purpose" in failed.reason
     assert [entry["heartbeats"] for entry in logs if entry["event"] == "batch_failed"] == [EIGHT]
 
@@ -73,8 +73,8 @@ def test_a_constraint_violation_rolls_back_one_heartbeat_only(
 ) -> None:
     scripted(REST, repeat=True)
 
-    def tied_to_nothing(beat: Beat) -> Any:
-        result = yield from record(beat)
+    def tied_to_nothing(heartbeat: Beat) -> Any:
+        result = yield from record(heartbeat)
         # No goal has this id.
         return result.__class__(state=result.state.bringing(goal_links=[(str(uuid4()), LinkKind.ORIGIN)]))
 
@@ -82,7 +82,7 @@ def test_a_constraint_violation_rolls_back_one_heartbeat_only(
     batch.run()
 
     assert_one_heartbeat_each(batch, but={5: "failed"})
-    (failed,) = beats_of(batch.agents[5])
+    (failed,) = heartbeats_of(batch.agents[5])
     assert failed.reason.startswith("IntegrityError")
     with tenant_transaction(batch.tenant_id):
         assert not Memory.objects.filter(agent_id=batch.agents[5].id, session="heartbeats").exists()
@@ -100,15 +100,17 @@ def test_a_heartbeat_taken_over_by_another_worker_is_left_alone(
     batch.run_leg()
     batch.execute_calls()
 
-    def stolen(beat: Beat) -> Any:
+    def stolen(heartbeat: Beat) -> Any:
         # As a worker does that has taken over the heartbeat after its lease was lost.
-        cleaner.execute("UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [beat.heartbeat_id])
-        return HANDLERS["feel"](beat)
+        cleaner.execute(
+            "UPDATE heartbeats_heartbeat SET step = step + 1 WHERE id = %s", [heartbeat.heartbeat_id]
+        )
+        return HANDLERS["feel"](heartbeat)
 
     replace_step(monkeypatch, "feel", lost_agent, stolen)
     others = {agent.id for agent in batch.agents} - {lost_agent.id}
     assert batch.run_leg() == others
-    statuses_by_agent = {beat.agent_id: beat.status for beat in batch.beats()}
+    statuses_by_agent = {heartbeat.agent_id: heartbeat.status for heartbeat in batch.heartbeats()}
     assert statuses_by_agent.pop(lost_agent.id) == HeartbeatStatus.WAITING
     assert set(statuses_by_agent.values()) == {HeartbeatStatus.DONE}
 
@@ -167,8 +169,8 @@ def test_a_deadlock_of_one_heartbeat_defers_only_that_one(
         batch.run_leg()
     assert [entry["agent_id"] for entry in logs if entry["event"] == "heartbeat_deferred"] == [str(unlucky)]
     for agent in batch.agents:
-        (beat,) = beats_of(agent)
-        assert beat.status == ("waiting" if agent.id == unlucky else "done"), agent.name
+        (heartbeat,) = heartbeats_of(agent)
+        assert heartbeat.status == ("waiting" if agent.id == unlucky else "done"), agent.name
     assert len(others) == EIGHT - 1
 
 

@@ -32,9 +32,9 @@ from tests.integration.heartbeats.batch import (
     rows_of,
     shorten,
 )
-from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
 
 __all__ = ["batch"]
 
@@ -124,18 +124,18 @@ def test_a_batch_ends_as_its_heartbeats_would_one_by_one(
             run()
 
     # Among them are failed heartbeats, heartbeats of several turns, and heartbeats with refused actions.
-    beats = batch.beats()
-    assert {beat.status for beat in beats} >= {DONE, FAILED}
-    assert max(beat.turns for beat in beats) > 1
-    assert any(beat.dropped for beat in beats)
+    heartbeats = batch.heartbeats()
+    assert {heartbeat.status for heartbeat in heartbeats} >= {DONE, FAILED}
+    assert max(heartbeat.turns for heartbeat in heartbeats) > 1
+    assert any(heartbeat.dropped for heartbeat in heartbeats)
     for mine, other in zip(batch.agents, singly.agents, strict=True):
         assert mine.name == other.name
         rows, others = rows_of(mine), rows_of(other)
         for name in rows:
             assert rows[name] == others[name], f"{mine.name}: {name}"
-    batched = [beat for beat in beats if beat.elapsed_ms > 1.5 * beat.own_ms]
+    batched = [heartbeat for heartbeat in heartbeats if heartbeat.elapsed_ms > 1.5 * heartbeat.own_ms]
     assert len(batched) >= EIGHT, "their heartbeats ran in a batch"
-    assert all(beat.elapsed_ms == pytest.approx(beat.own_ms) for beat in singly.beats())
+    assert all(heartbeat.elapsed_ms == pytest.approx(heartbeat.own_ms) for heartbeat in singly.heartbeats())
 
 
 # --- Statements ----------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_a_batch_of_stale_messages_runs_no_heartbeat(batch: Batch, scripted: Scr
     leases = [(agent_id, epoch - 1) for agent_id, epoch in batch.leases()]
     with counted() as sent:
         assert advance_heartbeats(tenant_id=batch.tenant_id, leases=leases) == set()
-    assert (batch.beats(), len(sent)) == ([], 1)
+    assert (batch.heartbeats(), len(sent)) == ([], 1)
 
 
 # --- Tenants -------------------------------------------------------------------------------------------
@@ -221,10 +221,10 @@ def test_an_agent_of_another_tenant_is_not_found(
     leases = [(UUID(message.arguments["agent_id"]), message.arguments["epoch"]) for message in fleet.messages]
 
     assert advance_heartbeats(tenant_id=tenant.id, leases=leases) == {mine.id}
-    assert beats_of(other) == []
+    assert heartbeats_of(other) == []
     assert schedule_of(other).state == ScheduleState.QUEUED
     fleet.run()
-    assert [beat.status for agent in (mine, other) for beat in beats_of(agent)] == [DONE, DONE]
+    assert [heartbeat.status for agent in (mine, other) for heartbeat in heartbeats_of(agent)] == [DONE, DONE]
     with tenant_transaction(other_tenant.id):
         assert set(Heartbeat.objects.values_list("agent_id", flat=True)) == {other.id}
 

@@ -24,9 +24,9 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelTimeout, ModelUnavailable
 from arbor.models.ports import ModelRequest
-from tests.integration.heartbeats.beater import Script
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 MANY = 4
 
@@ -97,7 +97,9 @@ def test_calls_are_leased_and_stored_together_and_asked_at_once(
     assert 2 <= len([statement for statement in sent if "externalcall" in statement]) <= 3
     assert len(model.requests) == MANY
     fleet.run()
-    assert [beat.status for agent in agents for beat in beats_of(agent)] == [HeartbeatStatus.DONE] * MANY
+    assert [heartbeat.status for agent in agents for heartbeat in heartbeats_of(agent)] == [
+        HeartbeatStatus.DONE
+    ] * MANY
     with tenant_transaction(agents[0].tenant_id):
         assert LedgerEntry.objects.count() == MANY
         assert DailyUsage.objects.aggregate(calls=Sum("calls"))["calls"] == MANY
@@ -119,7 +121,7 @@ def test_a_failed_call_fails_only_its_heartbeat(
     calls = pending_calls(fleet, agents)
     assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit) == MANY
     fleet.run()
-    ended = [beat.status for agent in agents for beat in beats_of(agent)]
+    ended = [heartbeat.status for agent in agents for heartbeat in heartbeats_of(agent)]
     done, failed = HeartbeatStatus.DONE, HeartbeatStatus.FAILED
     assert ended == [done, failed, failed, done]
     with tenant_transaction(agents[0].tenant_id):
@@ -149,7 +151,7 @@ def test_a_fault_in_storing_replies_stores_them_one_by_one(
     with pytest.raises(IntegrityError):
         execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=submit)
     fleet.run()
-    ended = [beat.status for agent in agents for beat in beats_of(agent)]
+    ended = [heartbeat.status for agent in agents for heartbeat in heartbeats_of(agent)]
     assert ended == [
         HeartbeatStatus.DONE,
         HeartbeatStatus.WAITING,

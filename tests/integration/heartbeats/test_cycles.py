@@ -18,9 +18,9 @@ from arbor.agents.lifecycle import AgentStatus
 from arbor.errors import AgentNotActive, BudgetExhausted, Invalid, ModelUnavailable, TransitionIllegal
 from arbor.models.ports import ScriptedModel
 from arbor.runtime import AgentRuntime, Tick
-from tests.integration.heartbeats.beater import action_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 
 def remember(count: int) -> str:
@@ -35,7 +35,7 @@ def test_a_cycle_ends_when_its_ticks_are_used_up(
     cycle = runtime.run_cycle(agent.id, 5)
     assert (cycle.allocated, cycle.left, cycle.used, cycle.ended) == (5, 0, 5, "used up")
     assert [len(tick.actions) for tick in cycle.ticks] == [2, 2, 1]
-    assert {beat.trigger for beat in beats_of(agent)} == {Trigger.CYCLE}
+    assert {heartbeat.trigger for heartbeat in heartbeats_of(agent)} == {Trigger.CYCLE}
     assert runtime.load(agent.id).energy == energy
     with pytest.raises(BudgetExhausted):
         runtime.run_cycle(agent.id)
@@ -83,7 +83,7 @@ def test_a_cycle_waits_for_a_concurrent_heartbeat_of_the_fleet(
         allocate(agent_id=agent.id, ticks=3, actor="test")
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
     assert (len(cycle.ticks), cycle.ended, pending_messages) == (3, "used up", [1])
-    assert [beat.trigger for beat in beats_of(agent)].count(Trigger.TIMER) == 1
+    assert [heartbeat.trigger for heartbeat in heartbeats_of(agent)].count(Trigger.TIMER) == 1
 
 
 def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(

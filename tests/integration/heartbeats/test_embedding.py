@@ -31,9 +31,9 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import decisions, orientation
 from arbor.pipeline.engine import Steps, run_alone
 from tests.integration.heartbeats.batch import Batch, counted
-from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
 from tests.unit.heartbeat.beats import heartbeat_of
 from tests.unit.heartbeat.builders import goal
 
@@ -136,8 +136,8 @@ def test_in_this_process_all_are_embedded_by_the_agents_own_model(tenant: Tenant
 
 def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _Remote) -> None:
     def focused(title: str) -> Beat:
-        beat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
-        return vectors_of(tenant, orientation.focus(beat))
+        heartbeat = heartbeat_of(embedding_model=REMOTE).with_view(goals=[goal(title=title)])
+        return vectors_of(tenant, orientation.focus(heartbeat))
 
     focus = focused("Where is the ferry?").focus
     assert focus is not None
@@ -148,8 +148,8 @@ def test_the_focus_is_embedded_by_the_agents_own_model(tenant: Tenant, remote: _
     assert focus is not None
     assert (focus.text != "", focus.vector) == (True, None)
     query = DECISIONS[0].model_copy(update={"params": {"query": "cooks"}})
-    beat = heartbeat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
-    assert vectors_of(tenant, decisions.embed(beat)).vectors == {}
+    heartbeat = heartbeat_of(embedding_model=REMOTE, decisions=[query], reply=REPLY)
+    assert vectors_of(tenant, decisions.embed(heartbeat)).vectors == {}
 
 
 # --- Whole heartbeats with a remote embedder -----------------------------------------------------------
@@ -174,15 +174,15 @@ def test_no_transaction_is_open_while_a_remote_embedder_is_asked(
     remote.asked.clear()
     run_beat(fleet, remote_agent)
 
-    (beat,) = beats_of(remote_agent)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
-    assert [action["outcome"] for action in beat.actions] == ["success", "success"]
+    (heartbeat,) = heartbeats_of(remote_agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
+    assert [action["outcome"] for action in heartbeat.actions] == ["success", "success"]
     assert remote.open == {False}
     assert "ferries" in remote.asked
     # The focus of the first leg, and the query of the second: each requested once, and no stored text.
     assert len(remote.asked) == len(set(remote.asked))
     with tenant_transaction(remote_agent.tenant_id):
-        stored = Memory.objects.filter(agent_id=remote_agent.id, source=f"heartbeat:{beat.id}")
+        stored = Memory.objects.filter(agent_id=remote_agent.id, source=f"heartbeat:{heartbeat.id}")
         waiting = dict(stored.values_list("content", "embedding"))
     assert set(waiting.values()) == {None}
     assert not set(waiting) & set(remote.asked)
@@ -206,8 +206,8 @@ def test_a_leg_that_only_stores_never_leaves_its_transaction(
     with connections[APP].execute_wrapper(note), structlog.testing.capture_logs() as logs:
         fleet.run()
 
-    (beat,) = beats_of(remote_agent)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
+    (heartbeat,) = heartbeats_of(remote_agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
     assert remote.asked == []
     # The leases are locked once in each transaction.
     assert len(begun) == 1
@@ -222,9 +222,9 @@ def test_words_alone_are_searched_for_while_a_remote_embedder_is_away(
     memory_of(remote_agent, "Ferries leave at noon.")
     run_beat(fleet, remote_agent)
 
-    (beat,) = beats_of(remote_agent)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
-    assert beat.actions[0]["outcome"] == "success"
+    (heartbeat,) = heartbeats_of(remote_agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
+    assert heartbeat.actions[0]["outcome"] == "success"
 
 
 def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
@@ -246,11 +246,11 @@ def test_a_heartbeat_lost_while_embedding_is_left_to_its_new_worker(
         claim_now(agent_id=remote_agent.id)
     remote.meanwhile = taken_over
     assert not fleet.deliver(fleet.take())
-    assert beats_of(remote_agent) == []
+    assert heartbeats_of(remote_agent) == []
 
     fleet.run()
-    (beat,) = beats_of(remote_agent)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
+    (heartbeat,) = heartbeats_of(remote_agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
 
 
 # --- Batches -------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_a_batch_leaves_its_transaction_once_for_all_vectors(
     batch.execute_calls()
     while batch.run_leg():
         batch.execute_calls()
-    assert [beat.status for beat in batch.beats()] == [HeartbeatStatus.DONE] * 3
+    assert [heartbeat.status for heartbeat in batch.heartbeats()] == [HeartbeatStatus.DONE] * 3
     assert remote.open == {False}
 
 
@@ -326,6 +326,6 @@ def test_a_lease_lost_while_a_batch_embeds_is_left_to_its_new_worker(
     batch.make_due()
     remote.meanwhile = taken_over
     assert batch.run_leg() == {agent.id for agent in batch.agents} - {lost_agent.id}
-    assert beats_of(lost_agent) == []
+    assert heartbeats_of(lost_agent) == []
     fleet.run()
-    assert [beat.status for beat in batch.beats()] == [HeartbeatStatus.DONE] * 3
+    assert [heartbeat.status for heartbeat in batch.heartbeats()] == [HeartbeatStatus.DONE] * 3

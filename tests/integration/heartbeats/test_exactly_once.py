@@ -22,7 +22,7 @@ from apps.tenants.services import set_status
 from arbor.errors import ModelUnavailable, TransitionIllegal
 from arbor.heartbeat.steps import records
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.support.races import race
 
@@ -30,9 +30,9 @@ type Script = Callable[..., ScriptedModel]
 
 
 def _one_done_beat(agent: Agent) -> None:
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.DONE, beat.reason
-    assert beat.number == 1
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
+    assert heartbeat.number == 1
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent_id=agent.id).beats == 1
         assert Memory.objects.filter(agent_id=agent.id, session="heartbeats").count() == 1
@@ -207,9 +207,9 @@ def test_a_heartbeat_whose_workers_keep_dying_is_given_up_as_failed(
     for _ in range(2):
         _lose_running_lease(fleet, agent)
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert beat.reason == "given up after 2 workers were lost while it ran"
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert heartbeat.reason == "given up after 2 workers were lost while it ran"
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
@@ -237,10 +237,15 @@ def test_a_failed_call_fails_the_heartbeat_and_changes_no_state(
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert beat.reason == "ModelUnavailable: the provider is down"
-    assert (beat.narrative, beat.actions, beat.memory_id, beat.energy_end) == ("", [], None, None)
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert heartbeat.reason == "ModelUnavailable: the provider is down"
+    assert (heartbeat.narrative, heartbeat.actions, heartbeat.memory_id, heartbeat.energy_end) == (
+        "",
+        [],
+        None,
+        None,
+    )
     with tenant_transaction(agent.tenant_id):
         after = AgentState.objects.get(agent_id=agent.id)
         assert (after.energy, after.beats) == (before.energy, before.beats)
@@ -256,10 +261,10 @@ def test_a_fault_in_a_handler_fails_the_heartbeat_and_names_the_node(
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert "ZeroDivisionError" in beat.reason
-    assert "node record" in beat.reason
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert "ZeroDivisionError" in heartbeat.reason
+    assert "node record" in heartbeat.reason
     with tenant_transaction(agent.tenant_id):
         assert AgentState.objects.get(agent_id=agent.id).beats == 0
 
@@ -271,7 +276,7 @@ def test_missed_heartbeats_run_as_one_and_leave_a_receipt(
     make_due(agent, ago=timedelta(hours=3, minutes=30))
     fleet.dispatch()
     fleet.run()
-    by_status = {beat.status: beat for beat in beats_of(agent)}
+    by_status = {heartbeat.status: heartbeat for heartbeat in heartbeats_of(agent)}
     assert set(by_status) == {HeartbeatStatus.DONE, HeartbeatStatus.SKIPPED}
     assert by_status[HeartbeatStatus.SKIPPED].reason == "3 beats fell due while no worker ran; run as one"
 
@@ -283,7 +288,7 @@ def test_pausing_an_agent_skips_its_claimed_heartbeat(fleet: Fleet, agent: Agent
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
-    (receipt,) = beats_of(agent)
+    (receipt,) = heartbeats_of(agent)
     assert (receipt.status, receipt.reason) == (HeartbeatStatus.SKIPPED, "the agent is paused")
     assert model.requests == []
     assert schedule_of(agent).state == ScheduleState.OFF
@@ -299,8 +304,8 @@ def test_an_agent_paused_during_a_heartbeat_ends_it_and_stays_off(
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.DONE
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE
     assert schedule_of(agent).state == ScheduleState.OFF
 
 
@@ -316,8 +321,8 @@ def test_an_agent_paused_during_a_lost_heartbeat_completes_it(
     with tenant_transaction(agent.tenant_id):
         pause_agent(agent_id=agent.id, actor="test")
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.DONE
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE
     assert schedule_of(agent).state == ScheduleState.OFF
 
 
@@ -326,8 +331,8 @@ def test_invalid_characters_of_a_reply_are_replaced(fleet: Fleet, agent: Agent, 
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.reasoning) == (
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reasoning) == (
         HeartbeatStatus.DONE,
         "All is \N{REPLACEMENT CHARACTER} well\N{REPLACEMENT CHARACTER}.",
     )
@@ -342,9 +347,9 @@ def test_an_invalid_pipeline_fails_the_heartbeat_with_the_reason(
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert beat.reason.startswith("PipelineInvalid")
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert heartbeat.reason.startswith("PipelineInvalid")
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
@@ -355,6 +360,6 @@ def test_a_second_request_for_a_heartbeat_is_refused(fleet: Fleet, agent: Agent,
     with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is beating already"):
         claim_now(agent_id=agent.id)
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.trigger) == (HeartbeatStatus.DONE, "operator")
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.trigger) == (HeartbeatStatus.DONE, "operator")
     assert fleet.dispatch().due == 0

@@ -18,7 +18,7 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import HANDLERS
 from arbor.models.ports import ScriptedModel
 from arbor.pipeline.engine import Work
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
 #: A reply that leads to the node of inquiries.
@@ -53,9 +53,9 @@ def test_a_fault_in_any_node_fails_the_heartbeat_at_once(
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert "ZeroDivisionError: on purpose" in beat.reason
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert "ZeroDivisionError: on purpose" in heartbeat.reason
     assert schedule_of(agent).state == ScheduleState.IDLE
 
 
@@ -74,8 +74,8 @@ def test_a_heartbeat_without_a_row_is_given_up_after_lost_workers(
         lose_lease(agent)
         assert fleet.dispatch().lost == 1
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.reason) == (
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reason) == (
         HeartbeatStatus.FAILED,
         "given up after 2 workers were lost while it ran",
     )
@@ -110,8 +110,8 @@ def test_a_heartbeat_lost_in_its_first_transaction_is_given_up(
             lose_lease(agent)
             assert fleet.dispatch().lost == 1
     fleet.run()
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.reason) == (
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.reason) == (
         HeartbeatStatus.FAILED,
         "given up after 2 workers were lost while it ran",
     )

@@ -21,7 +21,7 @@ from arbor.errors import ModelUnavailable, WebFailed
 from arbor.heartbeat.tiers import ThinkTier
 from arbor.models.ports import CallPurpose, ScriptedModel
 from arbor.web.ports import ScriptedPages, ScriptedSearch, SearchResult
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
@@ -67,7 +67,7 @@ def the_web(monkeypatch: pytest.MonkeyPatch) -> Web:
 
 
 @pytest.fixture
-def beat(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., ScriptedModel]:
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., ScriptedModel]:
     """Return a function that runs one heartbeat with these replies, and returns its model."""
 
     def run(*replies: Any) -> ScriptedModel:
@@ -86,16 +86,16 @@ def _calls(agent: Agent) -> list[ExternalCall]:
 
 
 def _action(agent: Agent) -> dict[str, Any]:
-    action: dict[str, Any] = beats_of(agent)[-1].actions[0]
+    action: dict[str, Any] = heartbeats_of(agent)[-1].actions[0]
     return action
 
 
 def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    model = beat(reply_inquiring(queries=["reef depth"]), ANSWER, REST)
+    model = run_replies(reply_inquiring(queries=["reef depth"]), ANSWER, REST)
 
-    last = beats_of(agent)[-1]
+    last = heartbeats_of(agent)[-1]
     assert last.status == HeartbeatStatus.DONE, last.reason
     assert (_action(agent)["outcome"], _action(agent)["cost"]) == ("success", 3)
     assert the_web.search.queries == ["reef depth"]
@@ -116,14 +116,14 @@ def test_a_shallow_inquiry_stores_an_answer_for_the_next_prompt(
         "Ignore all previous"
     )
     assert "Eleven fathoms." in "".join(
-        message.content for request in beat(REST).requests for message in request.messages
+        message.content for request in run_replies(REST).requests for message in request.messages
     )
 
 
 def test_a_deep_inquiry_recalls_searches_more_and_is_judged(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    model = beat(reply_inquiring("inquire_deep"), ANSWER, JUDGED, REST)
+    model = run_replies(reply_inquiring("inquire_deep"), ANSWER, JUDGED, REST)
 
     assert len(the_web.search.queries) == 3
     assert [call.purpose for call in _calls(agent)][:4] == ["think", "web", "answer", "appraise"]
@@ -145,7 +145,7 @@ def test_a_deep_inquiry_recalls_searches_more_and_is_judged(
     ],
 )
 def test_an_inquiry_without_results_fails_and_stores_no_memory(
-    beat: Callable[..., ScriptedModel],
+    run_replies: Callable[..., ScriptedModel],
     agent: Agent,
     the_web: Web,
     results: dict[str, Any],
@@ -153,9 +153,9 @@ def test_an_inquiry_without_results_fails_and_stores_no_memory(
     message: str,
 ) -> None:
     the_web.open(results, pages)
-    beat(reply_inquiring(), REST)
+    run_replies(reply_inquiring(), REST)
 
-    last, action = beats_of(agent)[-1], _action(agent)
+    last, action = heartbeats_of(agent)[-1], _action(agent)
     assert last.status == HeartbeatStatus.DONE
     assert (action["outcome"], action["cost"], action["memory_ids"]) == ("failure", 3, [])
     assert message in action["summary"]
@@ -176,9 +176,14 @@ def test_an_inquiry_without_results_fails_and_stores_no_memory(
     ],
 )
 def test_an_answer_that_cannot_be_used_keeps_nothing(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web, reply: Any, outcome: str, message: str
+    run_replies: Callable[..., ScriptedModel],
+    agent: Agent,
+    the_web: Web,
+    reply: Any,
+    outcome: str,
+    message: str,
 ) -> None:
-    beat(reply_inquiring(), reply, REST)
+    run_replies(reply_inquiring(), reply, REST)
 
     action = _action(agent)
     assert (action["outcome"], action["memory_ids"]) == (outcome, [])
@@ -186,18 +191,18 @@ def test_an_answer_that_cannot_be_used_keeps_nothing(
 
 
 def test_an_answer_that_is_not_worth_keeping_is_only_read(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    beat(reply_inquiring(), ANSWER.replace("true", "false"), REST)
+    run_replies(reply_inquiring(), ANSWER.replace("true", "false"), REST)
 
     assert (_action(agent)["outcome"], _action(agent)["memory_ids"]) == ("success", [])
     assert "Eleven fathoms." in _action(agent)["brought"]
 
 
 def test_a_deep_answer_without_appraisal_has_half_the_confidence(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
-    beat(reply_inquiring("inquire_deep"), ANSWER, ModelUnavailable("away"), REST)
+    run_replies(reply_inquiring("inquire_deep"), ANSWER, ModelUnavailable("away"), REST)
 
     assert _action(agent)["outcome"] == "partial"
     with tenant_transaction(agent.tenant_id):
@@ -206,7 +211,7 @@ def test_a_deep_answer_without_appraisal_has_half_the_confidence(
 
 @pytest.mark.parametrize("away", ["answer", "appraise"])
 def test_an_inquiry_falls_back_to_the_next_model_of_its_tier(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web, away: str
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web, away: str
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         chain = ["scripted/first", "scripted/second"]
@@ -218,9 +223,9 @@ def test_an_inquiry_falls_back_to_the_next_model_of_its_tier(
         if away == "answer"
         else [ANSWER, ModelUnavailable("away"), JUDGED]
     )
-    beat(reply_inquiring("inquire_deep"), *replies, REST)
+    run_replies(reply_inquiring("inquire_deep"), *replies, REST)
 
-    assert beats_of(agent)[-1].status == HeartbeatStatus.DONE, beats_of(agent)[-1].reason
+    assert heartbeats_of(agent)[-1].status == HeartbeatStatus.DONE, heartbeats_of(agent)[-1].reason
     assert _action(agent)["outcome"] == "success"
     calls = [(call.purpose, call.model, call.status) for call in _calls(agent) if call.purpose == away]
     assert calls == [
@@ -232,11 +237,11 @@ def test_an_inquiry_falls_back_to_the_next_model_of_its_tier(
 
 
 def test_sources_share_the_window_of_the_model_that_is_asked(
-    beat: Callable[..., ScriptedModel], the_web: Web, settings: Any
+    run_replies: Callable[..., ScriptedModel], the_web: Web, settings: Any
 ) -> None:
     settings.ARBOR_MODEL_CONTEXT = 4_096
     the_web.open({"": [SearchResult(url=url) for url in PAGES]}, dict.fromkeys(PAGES, "fathom " * 850))
-    model = beat(reply_inquiring("inquire_deep"), ANSWER, JUDGED, REST)
+    model = run_replies(reply_inquiring("inquire_deep"), ANSWER, JUDGED, REST)
 
     for request in model.requests[1:3]:
         prompt = request.messages[0].content
@@ -245,24 +250,24 @@ def test_sources_share_the_window_of_the_model_that_is_asked(
 
 
 def test_two_inquiries_of_one_heartbeat_run_one_after_the_other(
-    beat: Callable[..., ScriptedModel], agent: Agent, the_web: Web
+    run_replies: Callable[..., ScriptedModel], agent: Agent, the_web: Web
 ) -> None:
     first, second = (json.loads(reply_inquiring(queries=[query])) for query in ("first", "second"))
     first["actions"] += second["actions"]
-    beat(json.dumps(first), ANSWER, "{}", REST)
+    run_replies(json.dumps(first), ANSWER, "{}", REST)
 
     assert the_web.search.queries == ["first", "second"]
-    outcomes = [action["outcome"] for action in beats_of(agent)[-1].actions[:2]]
+    outcomes = [action["outcome"] for action in heartbeats_of(agent)[-1].actions[:2]]
     assert outcomes == ["success", "failure"]
 
 
 def test_an_inquiry_without_a_web_is_refused_with_the_setting(
-    beat: Callable[..., ScriptedModel], agent: Agent
+    run_replies: Callable[..., ScriptedModel], agent: Agent
 ) -> None:
-    model = beat(reply_inquiring())
+    model = run_replies(reply_inquiring())
 
     assert "inquire_shallow" not in model.requests[0].system
-    last, action = beats_of(agent)[-1], _action(agent)
+    last, action = heartbeats_of(agent)[-1], _action(agent)
     assert (action["verdict"], action["outcome"], action["cost"]) == ("unavailable", "blocked", 0)
     assert "ARBOR_SEARCH_URL" in action["summary"]
     assert last.energy_end == last.energy_start
@@ -289,7 +294,7 @@ def test_a_worker_that_is_lost_between_calls_repeats_nothing(
         fleet.dispatch()
         fleet.run()
 
-    last = beats_of(agent)[-1]
+    last = heartbeats_of(agent)[-1]
     assert last.status == HeartbeatStatus.DONE, last.reason
     assert len(the_web.search.queries) == 1
     assert len([request for request in model.requests if request.purpose is CallPurpose.ANSWER]) == 1

@@ -19,8 +19,8 @@ from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.beater import Beater, action_of, reply_of
-from tests.integration.heartbeats.conftest import last_of
+from tests.integration.heartbeats.conftest import last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 
 # --- Retention and trust -----------------------------------------------------------------------------
 
@@ -30,10 +30,12 @@ def _memory(agent: Agent, **conditions: Any) -> Memory:
         return Memory.objects.get(agent_id=agent.id, **conditions)
 
 
-def test_a_remembered_text_is_appraised_and_lasts_unless_it_failed(beater: Beater, agent: Agent) -> None:
+def test_a_remembered_text_is_appraised_and_lasts_unless_it_failed(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     texts = ("We agreed on 40 dollars.", "The upload failed.", "The reef is red.")
     actions = [action_of("remember", content=text, type="episodic") for text in texts[:2]]
-    beater.beat(reply_of(actions=[*actions, action_of("remember", content=texts[2], importance=0.9)]))
+    heartbeats.run(reply_of(actions=[*actions, action_of("remember", content=texts[2], importance=0.9)]))
     agreed, failed, red = (_memory(agent, content=text) for text in texts)
     assert agreed.importance == pytest.approx(0.85)
     assert (agreed.retention, agreed.expires_at) == ("lasting", None)
@@ -41,18 +43,24 @@ def test_a_remembered_text_is_appraised_and_lasts_unless_it_failed(beater: Beate
     assert (red.importance, red.retention) == (0.9, "lasting")
 
 
-def test_notes_are_lasting_and_requests_to_remember_permanent(beater: Beater, agent: Agent) -> None:
+def test_notes_are_lasting_and_requests_to_remember_permanent(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     notes = ["The reef is red.", "Remember this: the gate code is 4711."]
-    beater.beat(reply_of(memory_notes=[{"text": text, "referenced_date": None} for text in notes]))
+    heartbeats.run(reply_of(memory_notes=[{"text": text, "referenced_date": None} for text in notes]))
     plain, requested = (_memory(agent, content=text) for text in notes)
     assert (plain.importance, plain.retention, plain.expires_at) == (0.6, "lasting", None)
     assert (requested.importance, requested.retention, requested.expires_at) == (1.0, "permanent", None)
 
 
-def test_a_heartbeat_is_remembered_a_month_and_a_failed_one_two_weeks(beater: Beater, agent: Agent) -> None:
+def test_a_heartbeat_is_remembered_a_month_and_a_failed_one_two_weeks(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     nowhere = "00000000-0000-0000-0000-000000000001"
-    beater.beat(reply_of())
-    beater.beat(reply_of(actions=[action_of("connect", from_id=nowhere, to_id=nowhere, relation="causes")]))
+    heartbeats.run(reply_of())
+    heartbeats.run(
+        reply_of(actions=[action_of("connect", from_id=nowhere, to_id=nowhere, relation="causes")])
+    )
     with tenant_transaction(agent.tenant_id):
         first, second = Memory.objects.filter(agent_id=agent.id, session="heartbeats").order_by("position")
     assert (first.retention, second.retention) == ("task", "error")
@@ -65,12 +73,14 @@ def test_a_heartbeat_is_remembered_a_month_and_a_failed_one_two_weeks(beater: Be
     assert (first.sequence, second.sequence) == (1, 2)
 
 
-def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(beater: Beater, agent: Agent) -> None:
+def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     with tenant_transaction(agent.tenant_id):
         message_agent(
             agent_id=agent.id, text="Mind you, the north buoy broke loose last night.", actor="user:ann"
         )
-    beater.beat(
+    heartbeats.run(
         reply_of(
             actions=[
                 action_of("reflect", insight="Broken buoys come before storms.", focus="weather"),
@@ -80,10 +90,10 @@ def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(beater: Bea
         )
     )
     with tenant_transaction(agent.tenant_id):
-        source = f"heartbeat:{last_of(agent).id}"
-        beat = Memory.objects.get(session=BEATS_SESSION).id
+        source = f"heartbeat:{last_heartbeat(agent).id}"
+        heartbeat = Memory.objects.get(session=BEATS_SESSION).id
         rows = {row.content: row for row in Memory.objects.filter(session="", source=source)}
-        relations = set(Edge.objects.filter(target_id=beat).values_list("source_id", "relation"))
+        relations = set(Edge.objects.filter(target_id=heartbeat).values_list("source_id", "relation"))
     sources = {
         content: [(source["kind"], source["trust"]) for source in row.detail.get("sources", [])]
         for content, row in rows.items()
@@ -101,10 +111,12 @@ def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(beater: Bea
     assert relations == {(rows[content].id, "learned_from") for content in sources}
 
 
-def test_a_repeated_note_adds_no_source_and_a_belief_lowers_its_trust(beater: Beater, agent: Agent) -> None:
+def test_a_repeated_note_adds_no_source_and_a_belief_lowers_its_trust(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     note = {"text": "Currents shift in autumn."}
-    beater.beat(reply_of(memory_notes=[note]))
-    beater.beat(reply_of(memory_notes=[note]))
+    heartbeats.run(reply_of(memory_notes=[note]))
+    heartbeats.run(reply_of(memory_notes=[note]))
     with tenant_transaction(agent.tenant_id):
         (fact,) = Memory.objects.filter(content=note["text"])
         assert len(fact.detail["sources"]) == 1

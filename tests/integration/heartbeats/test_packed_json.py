@@ -26,47 +26,47 @@ from arbor.heartbeat.situation import Situation
 from arbor.models.ports import CallPurpose, ModelRequest, PromptMessage
 from config.servers.postgres import EmbeddedPostgres
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.integration.heartbeats.beater import Script
-from tests.integration.heartbeats.conftest import REST, last_of, make_due
+from tests.integration.heartbeats.conftest import REST, last_heartbeat, make_due
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 SEEN: dict[str, Any] = {"energy_unit": "actions", "text": "“ä”\n" * 2000, "list": [1, 2.5, None]}
 
 
 @pytest.fixture
-def beat(agent: Agent) -> Iterator[Heartbeat]:
+def heartbeat(agent: Agent) -> Iterator[Heartbeat]:
     with tenant_transaction(agent.tenant_id):
         yield HeartbeatFactory(agent=agent, situation=SEEN, trace=[{"sequence": 1}])
 
 
-def test_a_row_comes_back_as_it_was(beat: Heartbeat) -> None:
-    assert Heartbeat.objects.get(id=beat.id).situation == SEEN
-    ((stored,),) = fetch("SELECT situation FROM heartbeats_heartbeat WHERE id = %(id)s", id=beat.id)
+def test_a_row_comes_back_as_it_was(heartbeat: Heartbeat) -> None:
+    assert Heartbeat.objects.get(id=heartbeat.id).situation == SEEN
+    ((stored,),) = fetch("SELECT situation FROM heartbeats_heartbeat WHERE id = %(id)s", id=heartbeat.id)
     assert len(stored) < 500
 
 
-def test_a_list_is_appended_to(beat: Heartbeat) -> None:
+def test_a_list_is_appended_to(heartbeat: Heartbeat) -> None:
     statement = """
     UPDATE heartbeats_heartbeat SET trace = trace || %(steps)s::bytea WHERE tenant_id = %(tenant)s AND id = %(id)s
     """
     for number in (2, 3):
-        change(statement, id=beat.id, steps=pack([{"sequence": number}]))
+        change(statement, id=heartbeat.id, steps=pack([{"sequence": number}]))
 
-    assert Heartbeat.objects.get(id=beat.id).trace == [{"sequence": number} for number in (1, 2, 3)]
+    assert Heartbeat.objects.get(id=heartbeat.id).trace == [{"sequence": number} for number in (1, 2, 3)]
 
 
-def test_rows_are_inserted_and_updated(beat: Heartbeat, agent: Agent) -> None:
-    slot_at = beat.slot_at - timedelta(hours=1)
+def test_rows_are_inserted_and_updated(heartbeat: Heartbeat, agent: Agent) -> None:
+    slot_at = heartbeat.slot_at - timedelta(hours=1)
     new = HeartbeatFactory.build(agent=agent, tenant_id=agent.tenant_id, slot_at=slot_at, situation=SEEN)
     insert_rows([new])
-    Heartbeat.objects.filter(id=beat.id).update(situation={})
+    Heartbeat.objects.filter(id=heartbeat.id).update(situation={})
 
     assert Heartbeat.objects.get(id=new.id).situation == SEEN
     assert Heartbeat.objects.get(id=new.id).trace == new.trace
-    assert Heartbeat.objects.get(id=beat.id).situation == {}
+    assert Heartbeat.objects.get(id=heartbeat.id).situation == {}
 
 
-def test_no_query_looks_into_what_is_packed(beat: Heartbeat) -> None:
+def test_no_query_looks_into_what_is_packed(heartbeat: Heartbeat) -> None:
     with pytest.raises(FieldError, match="packed"):
         Heartbeat.objects.filter(situation__energy_unit="actions").exists()
     with pytest.raises(FieldError):
@@ -89,11 +89,15 @@ def test_a_request_is_stored_byte_for_byte(
     fleet.run()
 
     with tenant_transaction(agent.tenant_id):
-        call = ExternalCall.objects.get(heartbeat_id=last_of(agent).id)
+        call = ExternalCall.objects.get(heartbeat_id=last_heartbeat(agent).id)
         ((stored,),) = fetch("SELECT request FROM calls_externalcall WHERE id = %(id)s", id=call.id)
     assert bytes(stored) == packed_values[0]
     assert encoded(request_of(call.request).to_json()) == encoded(model.requests[0].to_json())
-    assert Situation.model_validate(last_of(agent).situation).energy_unit == last_of(agent).energy_unit != ""
+    assert (
+        Situation.model_validate(last_heartbeat(agent).situation).energy_unit
+        == last_heartbeat(agent).energy_unit
+        != ""
+    )
 
 
 def test_rows_of_an_older_version_are_read_and_appended_to(postgres: EmbeddedPostgres) -> None:

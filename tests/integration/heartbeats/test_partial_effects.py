@@ -24,7 +24,7 @@ from arbor.heartbeat.steps.inquiries import Work
 from arbor.memory.values import NewMemory
 from arbor.models.ports import ScriptedModel
 from arbor.pipeline.graph import heartbeat_text
-from tests.integration.heartbeats.conftest import REST, beats_of, lose_lease
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.test_inquiry import ANSWER, Web, reply_inquiring, the_web
 
@@ -52,15 +52,17 @@ def _percept(agent: Agent) -> None:
 
 def _assert_partial_effects(agent: Agent, *, spent: float) -> Heartbeat:
     """Check that the agent's heartbeat has failed, was charged for, and has consumed its percepts; return it."""
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.FAILED
-    assert beat.reason.endswith("(what it did before stands)")
-    assert (beat.energy_start, beat.energy_end) == (20.0, 20.0 - spent)
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.FAILED
+    assert heartbeat.reason.endswith("(what it did before stands)")
+    assert (heartbeat.energy_start, heartbeat.energy_end) == (20.0, 20.0 - spent)
     with tenant_transaction(agent.tenant_id):
         state = AgentState.objects.get(agent_id=agent.id)
         assert (state.energy, state.beats) == (20.0 - spent, 0)
-        assert [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)] == [beat.id]
-    return beat
+        assert [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)] == [
+            heartbeat.id
+        ]
+    return heartbeat
 
 
 def _allocate_tick(agent: Agent) -> None:
@@ -86,18 +88,21 @@ def test_a_fault_in_a_further_turn_keeps_the_effects_of_the_first(
 ) -> None:
     scripted(_reply(RECALL, thinking="Who was it?"), _reply(RECALL))
 
-    def act_once(beat: Beat) -> Any:
-        if beat.turn > 1:
+    def act_once(heartbeat: Beat) -> Any:
+        if heartbeat.turn > 1:
             raise ZeroDivisionError("on purpose")
-        return act(beat)
+        return act(heartbeat)
 
     monkeypatch.setattr(runner, "HANDLERS", {**HANDLERS, "act": act_once})
     _allocate_tick(agent)
     fleet.run()
 
-    beat = _assert_partial_effects(agent, spent=1)
-    assert "ZeroDivisionError: on purpose" in beat.reason
-    assert ([action["action"] for action in beat.actions], beat.reasoning) == (["recall"], "Who was it?")
+    heartbeat = _assert_partial_effects(agent, spent=1)
+    assert "ZeroDivisionError: on purpose" in heartbeat.reason
+    assert ([action["action"] for action in heartbeat.actions], heartbeat.reasoning) == (
+        ["recall"],
+        "Who was it?",
+    )
 
 
 def test_workers_lost_during_an_inquiry_keep_its_cost(
@@ -111,9 +116,9 @@ def test_workers_lost_during_an_inquiry_keep_its_cost(
 
     _lose_workers(fleet, agent)
 
-    beat = _assert_partial_effects(agent, spent=3)
-    assert beat.reason.startswith("given up after 2 workers were lost")
-    assert [action["action"] for action in beat.actions] == ["inquire_shallow"]
+    heartbeat = _assert_partial_effects(agent, spent=3)
+    assert heartbeat.reason.startswith("given up after 2 workers were lost")
+    assert [action["action"] for action in heartbeat.actions] == ["inquire_shallow"]
 
 
 def test_a_fault_during_a_further_inquiry_keeps_both_turns(
@@ -124,9 +129,9 @@ def test_a_fault_during_a_further_inquiry_keeps_both_turns(
     _allocate_tick(agent)
     fleet.run()
 
-    beat = _assert_partial_effects(agent, spent=4)
-    assert [action["action"] for action in beat.actions] == ["recall", "inquire_shallow"]
-    assert (beat.reasoning, beat.turns) == ("Who was it?", 2)
+    heartbeat = _assert_partial_effects(agent, spent=4)
+    assert [action["action"] for action in heartbeat.actions] == ["recall", "inquire_shallow"]
+    assert (heartbeat.reasoning, heartbeat.turns) == ("Who was it?", 2)
 
 
 def test_a_visit_limit_after_the_actions_keeps_their_effects(
@@ -141,6 +146,6 @@ def test_a_visit_limit_after_the_actions_keeps_their_effects(
     _allocate_tick(agent)
     fleet.run()
 
-    beat = _assert_partial_effects(agent, spent=2)
-    assert "node goals was visited 1 times" in beat.reason
-    assert [action["action"] for action in beat.actions] == ["recall", "recall"]
+    heartbeat = _assert_partial_effects(agent, spent=2)
+    assert "node goals was visited 1 times" in heartbeat.reason
+    assert [action["action"] for action in heartbeat.actions] == ["recall", "recall"]

@@ -8,9 +8,9 @@ from apps.agents.models import Agent, Percept, ScheduleState
 from apps.agents.services.percepts import perceive
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import tenant_transaction
-from tests.integration.heartbeats.beater import Script
-from tests.integration.heartbeats.conftest import beats_of, make_due, schedule_of
+from tests.integration.heartbeats.conftest import heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 WITHOUT_MODEL = """
 digraph quiet {{
@@ -50,9 +50,9 @@ def test_a_pipeline_without_a_model_ends_in_one_leg(
     fleet.dispatch()
     fleet.run()
 
-    (beat,) = beats_of(agent)
-    assert (beat.status, beat.turns) == (status, 0)
+    (heartbeat,) = heartbeats_of(agent)
+    assert (heartbeat.status, heartbeat.turns) == (status, 0)
     assert schedule_of(agent).state == ScheduleState.IDLE
     with tenant_transaction(agent.tenant_id):
         heartbeat_ids = [percept.heartbeat_id for percept in Percept.objects.filter(agent_id=agent.id)]
-    assert heartbeat_ids == ([beat.id] if "record" in steps else [None])
+    assert heartbeat_ids == ([heartbeat.id] if "record" in steps else [None])

@@ -28,7 +28,7 @@ from arbor.heartbeat.steps import decisions, records
 from arbor.memory.values import MemoryType
 from arbor.models.ports import ModelRequest, ScriptedModel
 from tests.factories.goals import GoalFactory, IntentFactory
-from tests.integration.heartbeats.conftest import REST, beats_of, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
@@ -50,7 +50,7 @@ def reply_reaching_out(
 
 
 @pytest.fixture
-def beat(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script) -> Callable[..., str]:
     """Return a function that runs one heartbeat and returns its last prompt."""
 
     def run(*replies: str) -> str:
@@ -92,11 +92,13 @@ def age_last_message(agent: Agent, hours: float) -> None:
             state.save(update_fields=["last_reach_out_at"])
 
 
-def test_a_decision_to_write_is_sent_remembered_and_shown(beat: Callable[..., str], agent: Agent) -> None:
+def test_a_decision_to_write_is_sent_remembered_and_shown(
+    run_replies: Callable[..., str], agent: Agent
+) -> None:
     before = timezone.now()
-    assert "You last wrote" not in beat(reply_reaching_out("The reef is charted."))
+    assert "You last wrote" not in run_replies(reply_reaching_out("The reef is charted."))
     (message,) = outbox(agent)
-    (heartbeat, *_) = beats_of(agent)
+    (heartbeat, *_) = heartbeats_of(agent)
     assert (message.kind, message.status, message.audience) == ("inbox", DeliveryStatus.SENT, "user")
     assert (message.content, message.subject) == ("The reef is charted.", "The reef is charted.")
     assert message.heartbeat_id == heartbeat.id
@@ -110,16 +112,18 @@ def test_a_decision_to_write_is_sent_remembered_and_shown(beat: Callable[..., st
         reached = AgentState.objects.get(agent_id=agent.id).last_reach_out_at
     assert reached is not None
     assert before < reached
-    assert "You last wrote to your user 1 minute ago." in beat(REST)
+    assert "You last wrote to your user 1 minute ago." in run_replies(REST)
 
 
-def test_five_heartbeats_that_reach_out_produce_one_message(beat: Callable[..., str], agent: Agent) -> None:
+def test_five_heartbeats_that_reach_out_produce_one_message(
+    run_replies: Callable[..., str], agent: Agent
+) -> None:
     for day in range(5):
-        beat(reply_reaching_out(f"Have you seen it? ({day})"))
+        run_replies(reply_reaching_out(f"Have you seen it? ({day})"))
     assert [message.content for message in outbox(agent)] == ["Have you seen it? (0)"]
     refused = [
         action
-        for heartbeat in beats_of(agent)[1:]
+        for heartbeat in heartbeats_of(agent)[1:]
         for action in heartbeat.actions
         if action["action"] == "reach_out_user"
     ]
@@ -130,29 +134,29 @@ def test_five_heartbeats_that_reach_out_produce_one_message(beat: Callable[..., 
 
 
 def test_after_four_hours_or_once_the_user_wrote_it_may_write_again(
-    beat: Callable[..., str], agent: Agent
+    run_replies: Callable[..., str], agent: Agent
 ) -> None:
-    beat(reply_reaching_out("one"))
+    run_replies(reply_reaching_out("one"))
     age_last_message(agent, 4.1)
-    beat(reply_reaching_out("two"))
-    beat(reply_reaching_out("too soon"))
+    run_replies(reply_reaching_out("two"))
+    run_replies(reply_reaching_out("too soon"))
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text="Tell me more.", actor="test")
-    beat(reply_reaching_out("three"))
+    run_replies(reply_reaching_out("three"))
     assert [message.content for message in outbox(agent)] == ["one", "two", "three"]
 
 
-def test_two_messages_in_one_reply_are_one(beat: Callable[..., str], agent: Agent) -> None:
+def test_two_messages_in_one_reply_are_one(run_replies: Callable[..., str], agent: Agent) -> None:
     reply = json.loads(reply_reaching_out("first"))
     reply["actions"] += json.loads(reply_reaching_out("second"))["actions"]
-    beat(json.dumps(reply))
+    run_replies(json.dumps(reply))
     assert [message.content for message in outbox(agent)] == ["first"]
 
 
 def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
-    beat: Callable[..., str], agent: Agent, monkeypatch: pytest.MonkeyPatch
+    run_replies: Callable[..., str], agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beat(reply_reaching_out("first"))
+    run_replies(reply_reaching_out("first"))
     with tenant_transaction(agent.tenant_id):
         goal = GoalFactory.create(agent=agent, state="active")
         step = IntentFactory.create(agent=agent, goal=goal, action="reach_out_user")
@@ -161,9 +165,9 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
     second = json.loads(reply_reaching_out("second"))
     second["actions"][0]["intent_id"] = str(step.id)
     for _ in range(4):
-        beat(json.dumps(second))
+        run_replies(json.dumps(second))
         (blocked,) = [
-            action for action in beats_of(agent)[-1].actions if action["action"] == "reach_out_user"
+            action for action in heartbeats_of(agent)[-1].actions if action["action"] == "reach_out_user"
         ]
         assert (blocked["verdict"], blocked["outcome"], blocked["cost"]) == ("run", "blocked", 0)
     assert [message.content for message in outbox(agent)] == ["first"]
@@ -173,19 +177,19 @@ def test_a_step_blocked_by_the_cool_down_counts_no_attempt(
     assert step.locked_by is None
 
 
-def test_public_messages_are_bounded_in_a_day(beat: Callable[..., str], agent: Agent) -> None:
+def test_public_messages_are_bounded_in_a_day(run_replies: Callable[..., str], agent: Agent) -> None:
     allow_public(agent)
     for number in range(6):
-        beat(reply_reaching_out(f"post {number}", action="reach_out_public"))
+        run_replies(reply_reaching_out(f"post {number}", action="reach_out_public"))
     assert len(outbox(agent)) == 4
-    assert "In public you wrote 4 times in the last 24 hours." in beat(REST)
+    assert "In public you wrote 4 times in the last 24 hours." in run_replies(REST)
     age_last_message(agent, 24.1)
-    beat(reply_reaching_out("the next day", action="reach_out_public"))
+    run_replies(reply_reaching_out("the next day", action="reach_out_public"))
     assert len(outbox(agent)) == 5
 
 
 def test_a_rolled_back_heartbeat_sends_no_message(
-    beat: Callable[..., str], agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+    run_replies: Callable[..., str], agent: Agent, fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         add_channel(
@@ -200,9 +204,9 @@ def test_a_rolled_back_heartbeat_sends_no_message(
         raise RuntimeError("the disk is full")
 
     monkeypatch.setattr(records, "narrate", break_down)
-    beat(reply_reaching_out())
+    run_replies(reply_reaching_out())
     assert outbox(agent) == []
-    (heartbeat,) = beats_of(agent)
+    (heartbeat,) = heartbeats_of(agent)
     assert heartbeat.status == HeartbeatStatus.FAILED
     assert fleet.messages == []
     with tenant_transaction(agent.tenant_id):
@@ -210,7 +214,7 @@ def test_a_rolled_back_heartbeat_sends_no_message(
 
 
 def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
-    beat: Callable[..., str], agent: Agent, settings: Any
+    run_replies: Callable[..., str], agent: Agent, settings: Any
 ) -> None:
     settings.MAILERS = {}
     with tenant_transaction(agent.tenant_id):
@@ -221,17 +225,17 @@ def test_an_undeliverable_message_is_reported_at_the_next_heartbeat(
             target="ann@example.org",
             actor="test",
         )
-    beat(reply_reaching_out("The reef is charted."))
+    run_replies(reply_reaching_out("The reef is charted."))
     assert [message.status for message in outbox(agent)] == [DeliveryStatus.FAILED]
-    assert "was not delivered by email: no mail server is set" in beat(REST)
+    assert "was not delivered by email: no mail server is set" in run_replies(REST)
 
 
 def test_an_agent_named_in_public_receives_a_percept(
-    beat: Callable[..., str], agent: Agent, new_agent: Callable[..., Agent], tenant: Tenant
+    run_replies: Callable[..., str], agent: Agent, new_agent: Callable[..., Agent], tenant: Tenant
 ) -> None:
     allow_public(agent)
     peer = new_agent(tenant, "Old Tom")
-    beat(reply_reaching_out("@Old Tom, have you seen the reef?", action="reach_out_public"))
+    run_replies(reply_reaching_out("@Old Tom, have you seen the reef?", action="reach_out_public"))
     with tenant_transaction(tenant.id):
         percept = Percept.objects.get(agent_id=peer.id)
     assert percept.peer_id == agent.id

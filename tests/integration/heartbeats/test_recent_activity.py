@@ -23,15 +23,15 @@ from arbor.heartbeat.failure_modes import UNSUMMARIZED_EPISODES, RecentActivity,
 from arbor.heartbeat.situation import NoticeKind
 from tests.factories.heartbeats import HeartbeatFactory
 from tests.factories.memories import EpisodeFactory
-from tests.integration.heartbeats.beater import Script
 from tests.integration.heartbeats.conftest import REST, run_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 
-def record_heartbeats(agent: Agent, beats: Sequence[dict[str, Any]]) -> None:
+def record_heartbeats(agent: Agent, heartbeats: Sequence[dict[str, Any]]) -> None:
     """Store records of heartbeats, oldest first."""
     now = datetime.now(UTC)
-    for ago, values in zip(range(len(beats), 0, -1), beats, strict=True):
+    for ago, values in zip(range(len(heartbeats), 0, -1), heartbeats, strict=True):
         at = now - timedelta(hours=ago)
         row = HeartbeatFactory(
             agent=agent,

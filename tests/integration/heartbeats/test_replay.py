@@ -21,7 +21,7 @@ from arbor.errors import Invalid, NotFound
 from arbor.heartbeat.replay import Replay, replay
 from arbor.ids import uuid7
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import beats_of, make_due
+from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 
 REPLY = json.dumps(
@@ -43,11 +43,11 @@ def recorded(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel])
     make_due(agent)
     fleet.dispatch()
     fleet.run()
-    return beats_of(agent)[-1]
+    return heartbeats_of(agent)[-1]
 
 
-def replayed(beat: Heartbeat) -> Replay:
-    return replay(read_recorded_heartbeat(heartbeat_id=beat.id, tenant_id=beat.tenant_id).beat)
+def replayed(heartbeat: Heartbeat) -> Replay:
+    return replay(read_recorded_heartbeat(heartbeat_id=heartbeat.id, tenant_id=heartbeat.tenant_id).beat)
 
 
 def rows_of(agent: Agent) -> dict[str, int]:
@@ -59,9 +59,9 @@ def rows_of(agent: Agent) -> dict[str, int]:
         }
 
 
-def change(beat: Heartbeat, **values: Any) -> None:
-    with tenant_transaction(beat.tenant_id):
-        Heartbeat.objects.filter(id=beat.id).update(**values)
+def change(heartbeat: Heartbeat, **values: Any) -> None:
+    with tenant_transaction(heartbeat.tenant_id):
+        Heartbeat.objects.filter(id=heartbeat.id).update(**values)
 
 
 def test_a_replay_of_an_unchanged_heartbeat_has_no_differences(recorded: Heartbeat) -> None:

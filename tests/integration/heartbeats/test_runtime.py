@@ -42,9 +42,9 @@ from arbor.models.ports import ScriptedModel
 from arbor.runtime import AgentRuntime, NewGoal
 from arbor.selves.drives import Drive
 from config.runtime import open_runtime
-from tests.integration.heartbeats.beater import action_of, reply_of
 from tests.integration.heartbeats.conftest import REST, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import action_of, reply_of
 
 REMEMBER = reply_of(actions=[action_of("remember", content="The pier has a lamp.")])
 GENOME = AgentGenome(

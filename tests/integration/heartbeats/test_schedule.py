@@ -18,7 +18,13 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import Invalid
 from arbor.goals.values import GoalState
 from tests.integration.heartbeats.batch import counted
-from tests.integration.heartbeats.conftest import beats_of, make_due, run_heartbeat, schedule_of, state_of
+from tests.integration.heartbeats.conftest import (
+    heartbeats_of,
+    make_due,
+    run_heartbeat,
+    schedule_of,
+    state_of,
+)
 from tests.integration.heartbeats.fleet import Fleet
 
 
@@ -75,7 +81,7 @@ def test_an_idle_heartbeat_takes_few_statements(fleet: Fleet, idle_agent: Agent)
     fleet.dispatch()
     with counted(control=True) as sent:
         fleet.run()
-    assert beats_of(idle_agent)[-1].status == HeartbeatStatus.SKIPPED
+    assert heartbeats_of(idle_agent)[-1].status == HeartbeatStatus.SKIPPED
     assert len(sent) <= 9, "\n".join(" ".join(statement.split())[:100] for statement in sent)
 
 
@@ -103,7 +109,7 @@ def test_an_urgent_percept_brings_the_heartbeat_forward(fleet: Fleet, idle_agent
     assert percept.urgent
     assert fleet.dispatch().due == 1
     fleet.run()
-    assert beats_of(idle_agent)[-1].trigger == Trigger.EVENT
+    assert heartbeats_of(idle_agent)[-1].trigger == Trigger.EVENT
     assert schedule_of(idle_agent).next_trigger == Trigger.TIMER
 
 
@@ -116,7 +122,7 @@ def test_an_urgent_percept_during_a_heartbeat_brings_another(fleet: Fleet, idle_
     fleet.run()
     assert fleet.dispatch().due == 1
     fleet.run()
-    assert [heartbeat.trigger for heartbeat in beats_of(idle_agent)] == [Trigger.TIMER, Trigger.EVENT]
+    assert [heartbeat.trigger for heartbeat in heartbeats_of(idle_agent)] == [Trigger.TIMER, Trigger.EVENT]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +154,7 @@ def test_an_agent_outside_its_active_hours_runs_only_on_request(fleet: Fleet, id
         perceive(agent_id=idle_agent.id, kind="interrupt", content="Fire.", actor="test")
     fleet.dispatch()
     fleet.run()
-    assert beats_of(idle_agent)[-1].status == HeartbeatStatus.DONE
+    assert heartbeats_of(idle_agent)[-1].status == HeartbeatStatus.DONE
     assert opens <= schedule_of(idle_agent).next_due_at
 
 

@@ -28,10 +28,10 @@ from arbor.goals.values import GoalState
 from arbor.heartbeat.focus import CONSOLIDATION_EVERY
 from arbor.models.ports import ScriptedModel
 from arbor.selves.boundaries import BoundaryResponse, BoundaryType, NewBoundary
-from tests.integration.chat.conftest import answering, open_conversation
-from tests.integration.heartbeats.beater import Script, action_of, memory_of, reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.chat.conftest import answering, open_chat
+from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script, action_of, memory_of, reply_of
 
 RECALL = action_of("recall", query="Who keeps the lighthouse?")
 
@@ -58,9 +58,9 @@ class PendingHeartbeat:
     def finish(self) -> Heartbeat:
         """Run the heartbeat to its end, and return it."""
         self._fleet.run()
-        beat = beats_of(self.agent)[-1]
-        assert beat.status == HeartbeatStatus.DONE, beat.reason
-        return beat
+        heartbeat = heartbeats_of(self.agent)[-1]
+        assert heartbeat.status == HeartbeatStatus.DONE, heartbeat.reason
+        return heartbeat
 
     def change_state(self, **columns: Any) -> None:
         """Change the agent's state, as a person does."""
@@ -82,7 +82,7 @@ def pending(fleet: Fleet, agent: Agent, scripted: Script) -> PendingHeartbeat:
 
 def talk(agent: Agent, text: str = "How is the tide?", person: str = "cli:nora") -> str:
     """Talk to the agent; return the id of the conversation."""
-    session_id = open_conversation(agent, person).id
+    session_id = open_chat(agent, person).id
     say(tenant_id=agent.tenant_id, session_id=session_id, text=text, execute=execute_call)
     return str(session_id)
 
@@ -115,7 +115,7 @@ def test_a_conversation_ended_during_a_heartbeat_stays_ended(
     talk(pending.agent)
     pending.start(REST)
     with tenant_transaction(pending.agent.tenant_id):
-        end_session(session_id=open_conversation(pending.agent).id)
+        end_session(session_id=open_chat(pending.agent).id)
     pending.finish()
     memory = pending.state.working_memory
     assert (memory["current_human"], memory["current_conversation"]) == (None, None)
@@ -127,8 +127,8 @@ def test_turns_during_a_consolidation_count_towards_the_next_one(pending: Pendin
     )
     pending.start(answering("It rises."), REST)
     talk(pending.agent)
-    beat = pending.finish()
-    assert beat.mode == "consolidation"
+    heartbeat = pending.finish()
+    assert heartbeat.mode == "consolidation"
     assert pending.state.working_memory["talked"] == 1
     # The conversation brought something new.
     assert pending.state.stale_beats == 0
@@ -141,10 +141,10 @@ def test_energy_changed_by_a_person_during_a_heartbeat_counts(pending: PendingHe
     pending.change_state(energy=4.0)
     pending.start(reply_of(actions=[action_of("remember", content="The reef is red.")]))
     pending.change_state(energy=9.0)
-    beat = pending.finish()
-    spent = beat.actions[0]["cost"]
+    heartbeat = pending.finish()
+    spent = heartbeat.actions[0]["cost"]
     # Ten came back when the heartbeat began.
-    assert (beat.energy_start, beat.energy_end) == (14.0, 14.0 - spent)
+    assert (heartbeat.energy_start, heartbeat.energy_end) == (14.0, 14.0 - spent)
     assert pending.state.energy == 14.0 - spent + 5.0
 
 
@@ -158,9 +158,9 @@ def test_energy_added_at_any_turn_counts_once(pending: PendingHeartbeat, given_i
             pending.change_state(energy=pending.state.energy + 1.5)
         if turn < 2:
             pending.resume()
-    beat = pending.finish()
+    heartbeat = pending.finish()
 
-    assert (beat.turns, beat.energy_start, beat.energy_end) == (3, 10.0, 8.0)
+    assert (heartbeat.turns, heartbeat.energy_start, heartbeat.energy_end) == (3, 10.0, 8.0)
     assert pending.state.energy == 8.0 + 1.5 * len(given_in)
 
 
@@ -174,8 +174,8 @@ def test_ticks_allocated_during_a_heartbeat_are_not_lost(
     )
     with tenant_transaction(pending.agent.tenant_id):
         allocate(agent_id=pending.agent.id, ticks=ticks, actor="test")
-    beat = pending.finish()
-    assert (beat.energy_unit, beat.energy_start, beat.energy_end) == ("ticks", 10.0, 9.0)
+    heartbeat = pending.finish()
+    assert (heartbeat.energy_unit, heartbeat.energy_start, heartbeat.energy_end) == ("ticks", 10.0, 9.0)
     assert pending.state.ticks_left == left
 
 
@@ -233,13 +233,13 @@ def test_a_goal_closed_by_a_person_during_a_heartbeat_stays_closed(
     pending.start(reply_of(goal_updates=updates))
     with tenant_transaction(goal.tenant_id):
         move_goal(goal_id=goal.id, to=GoalState.ABANDONED, reason="the reef is gone")
-    beat = pending.finish()
+    heartbeat = pending.finish()
 
     with tenant_transaction(goal.tenant_id):
         goal.refresh_from_db()
     assert (goal.state, goal.fraction, goal.effort) == (GoalState.ABANDONED, 0.0, 0)
-    assert [item["path"] for item in beat.dropped] == ["goal_updates[0]"]
-    assert [item["kind"] for item in beat.goal_changes] == ["refused"]
+    assert [item["path"] for item in heartbeat.dropped] == ["goal_updates[0]"]
+    assert [item["kind"] for item in heartbeat.goal_changes] == ["refused"]
 
 
 def test_goals_added_by_a_person_during_a_heartbeat_count_too(pending: PendingHeartbeat, goal: Goal) -> None:
@@ -248,12 +248,12 @@ def test_goals_added_by_a_person_during_a_heartbeat_count_too(pending: PendingHe
     )
     with tenant_transaction(goal.tenant_id):
         create_goal(agent_id=goal.agent_id, title="Count the lamps", state=GoalState.ACTIVE)
-    beat = pending.finish()
+    heartbeat = pending.finish()
 
     with tenant_transaction(goal.tenant_id):
         titles = sorted(Goal.objects.filter(agent_id=goal.agent_id).values_list("title", flat=True))
     assert titles == ["Chart the reef", "Count the lamps", "Sound the bar"]
-    assert [item["path"] for item in beat.dropped] == ["new_goals[0]"]
+    assert [item["path"] for item in heartbeat.dropped] == ["new_goals[0]"]
 
 
 def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(
@@ -270,14 +270,14 @@ def test_a_step_ended_by_a_person_during_a_heartbeat_is_not_tried(
     pending.start(reply_of(actions=[action_of("remember", str(intent.id), content="Twelve fathoms.")]))
     with tenant_transaction(goal.tenant_id):
         move_goal(goal_id=goal.id, to=GoalState.ABANDONED, reason="the reef is gone")
-    beat = pending.finish()
+    heartbeat = pending.finish()
 
     with tenant_transaction(goal.tenant_id):
         intent.refresh_from_db()
     assert (intent.status, intent.attempts, intent.locked_by) == ("abandoned", 0, None)
     # The action itself has run.
-    assert beat.actions[0]["outcome"] == "success"
-    assert [item["path"] for item in beat.dropped] == ["actions[0].intent_id"]
+    assert heartbeat.actions[0]["outcome"] == "success"
+    assert [item["path"] for item in heartbeat.dropped] == ["actions[0].intent_id"]
 
 
 # --- Unchanged until the heartbeat ends ----------------------------------------------------------------
@@ -289,13 +289,13 @@ def test_a_policy_changed_during_a_heartbeat_applies_to_the_next_one(pending: Pe
     pending.start(acts)
     with tenant_transaction(pending.agent.tenant_id):
         set_policy(agent_id=pending.agent.id, changes={"budget": "actions"}, actor="test")
-    beat = pending.finish()
-    assert (beat.energy_unit, beat.energy_end) == ("energy", 20.0 - beat.actions[0]["cost"])
-    assert pending.state.energy == beat.energy_end
+    heartbeat = pending.finish()
+    assert (heartbeat.energy_unit, heartbeat.energy_end) == ("energy", 20.0 - heartbeat.actions[0]["cost"])
+    assert pending.state.energy == heartbeat.energy_end
 
     pending.start(reply_of(actions=[action_of("remember", content="The bar is dry.")]))
-    beat = pending.finish()
-    assert (beat.energy_unit, beat.energy_start, beat.energy_end) == ("actions", 4.0, 3.0)
+    heartbeat = pending.finish()
+    assert (heartbeat.energy_unit, heartbeat.energy_start, heartbeat.energy_end) == ("actions", 4.0, 3.0)
 
 
 def test_a_boundary_added_during_a_heartbeat_applies_to_the_next_one(pending: PendingHeartbeat) -> None:
@@ -331,8 +331,8 @@ def test_a_model_changed_during_a_heartbeat_applies_to_the_next_one(
     monkeypatch.setattr(calls, "model_for", model_for)
     with tenant_transaction(pending.agent.tenant_id):
         Agent.objects.filter(id=pending.agent.id).update(model="openai/other")
-    beat = pending.finish()
-    assert (beat.turns, beat.model) == (2, model.handle)
+    heartbeat = pending.finish()
+    assert (heartbeat.turns, heartbeat.model) == (2, model.handle)
     assert handles == [model.handle] * 2
 
 

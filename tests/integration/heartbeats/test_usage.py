@@ -30,9 +30,9 @@ from arbor.heartbeat.steps.goal_changes import Changes
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest
 from arbor.models.usage import Usage
-from tests.integration.heartbeats.beater import Script
-from tests.integration.heartbeats.conftest import REST, beats_of, run_heartbeat, schedule_of, state_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, run_heartbeat, schedule_of, state_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import Script
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +126,7 @@ def test_the_goal_to_spend_less_closes_when_the_budget_renews(fleet: Fleet, idle
         goal = Goal.objects.get(agent_id=idle_agent.id)
         assert (goal.rule, goal.state) == ("survival", "completed")
         assert not Satisfaction.objects.filter(goal_id=goal.id).exists()
-    last = beats_of(idle_agent)[-1]
+    last = heartbeats_of(idle_agent)[-1]
     assert [(change["kind"], change["by_rule"]) for change in last.goal_changes] == [("completed", True)]
     # The agent had no part in it: it has rested, and its mood shows only that.
     assert "came to rest by itself: there is enough again" in last.narrative

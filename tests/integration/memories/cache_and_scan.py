@@ -74,7 +74,7 @@ def recall_everywhere(agent: Agent, *minds: MindsAtHand, **fields: Any) -> list[
     return recalled
 
 
-class RecallChecker:
+class Checker:
     """Recalls for an agent in two processes and by the scan, and checks that the results agree."""
 
     def __init__(self, agent: Agent, first: MindsAtHand, second: MindsAtHand) -> None:

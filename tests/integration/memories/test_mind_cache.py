@@ -27,7 +27,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.memory.mind.image import MindImage
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryStatus
-from tests.integration.memories.cache_and_scan import RecallChecker, caching, recall_both_ways
+from tests.integration.memories.cache_and_scan import Checker, caching, recall_both_ways
 from tests.integration.memories.conftest import NOON, a_memory, at_once, memories_of, turns
 from tests.integration.memories.moves import LONG, SHORT, move
 from tests.support.memories import TALK, keep
@@ -46,10 +46,10 @@ def other_cache() -> MindsAtHand:
 
 
 @pytest.fixture
-def checker(mind: Agent, cache: MindsAtHand, other_cache: MindsAtHand) -> RecallChecker:
+def checker(mind: Agent, cache: MindsAtHand, other_cache: MindsAtHand) -> Checker:
     """Return an asker of an agent with a stored talk, whose mind is cached in either process."""
     keep(mind, *turns(*TALK))
-    new_checker = RecallChecker(mind, cache, other_cache)
+    new_checker = Checker(mind, cache, other_cache)
     new_checker.recall()
     return new_checker
 
@@ -155,8 +155,8 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("changes", CHANGES)
-def test_every_change_is_recalled_as_by_a_scan(
-    checker: RecallChecker, mind: Agent, changes: Callable[[Agent], None]
+def test_each_change_is_recalled_as_by_scan(
+    checker: Checker, mind: Agent, changes: Callable[[Agent], None]
 ) -> None:
     changes(mind)
     changed = checker.recall()
@@ -164,9 +164,7 @@ def test_every_change_is_recalled_as_by_a_scan(
     assert len(checker.recall()) == len(changed) + 1
 
 
-def test_many_changes_in_any_order_leave_no_trace(
-    checker: RecallChecker, mind: Agent, cache: MindsAtHand
-) -> None:
+def test_many_changes_in_any_order_leave_no_trace(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     chance = random.Random(4)
     some = [store_unembedded, archive_some, archive_and_restore, weigh_and_doubt, remember_again, edit_by_orm]
     for number in range(20):
@@ -176,7 +174,7 @@ def test_many_changes_in_any_order_leave_no_trace(
     checker.recall(limit=100)
 
 
-def test_use_and_activation_count_at_once(checker: RecallChecker, mind: Agent) -> None:
+def test_use_and_activation_count_at_once(checker: Checker, mind: Agent) -> None:
     first, second, third, *_ = ids_of(mind)
     now = datetime.now(UTC)
     before = {memory.id: memory.terms for memory in checker.recall(now=now)}
@@ -220,10 +218,10 @@ FROM memories_memory WHERE id = %(first)s
 
 
 @pytest.mark.parametrize("statement", [*RAW, _COPY])
-def test_a_writer_with_statements_of_its_own_leaves_no_mind_stale(
-    checker: RecallChecker, mind: Agent, other_mind: Agent, statement: str
+def test_a_writer_past_the_services_leaves_no_mind_stale(
+    checker: Checker, mind: Agent, other_mind: Agent, statement: str
 ) -> None:
-    RecallChecker(other_mind, MindsAtHand(), MindsAtHand()).recall()
+    Checker(other_mind, MindsAtHand(), MindsAtHand()).recall()
     first = ids_of(mind)[0]
     values = {"first": first, "agent": mind.id, "other": other_mind.id}
     with tenant_transaction(mind.tenant_id), connections[APP].cursor() as cursor:
@@ -236,7 +234,7 @@ def test_a_writer_with_statements_of_its_own_leaves_no_mind_stale(
 
 
 def test_rolled_back_changes_are_recalled_inside_the_transaction_only(
-    checker: RecallChecker, mind: Agent, cache: MindsAtHand, other_cache: MindsAtHand
+    checker: Checker, mind: Agent, cache: MindsAtHand, other_cache: MindsAtHand
 ) -> None:
     before = checker.recall()
     with rolled_back(tenant_transaction(mind.tenant_id)):
@@ -249,9 +247,7 @@ def test_rolled_back_changes_are_recalled_inside_the_transaction_only(
     assert [memory.id for memory in checker.recall()] == [memory.id for memory in before]
 
 
-def test_a_deletion_that_is_rolled_back_has_not_happened(
-    checker: RecallChecker, mind: Agent, cache: MindsAtHand
-) -> None:
+def test_a_rolled_back_deletion_has_no_effect(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     before = checker.recall()
     with rolled_back(tenant_transaction(mind.tenant_id)):
         Memory.objects.filter(id=before[0].id).delete()
@@ -261,9 +257,7 @@ def test_a_deletion_that_is_rolled_back_has_not_happened(
     assert [memory.id for memory in checker.recall()] == [memory.id for memory in before]
 
 
-def test_changes_undone_by_a_savepoint_are_not_recalled(
-    checker: RecallChecker, mind: Agent, cache: MindsAtHand
-) -> None:
+def test_a_savepoint_rolled_back_is_not_recalled(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     with tenant_transaction(mind.tenant_id):
         request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=datetime.now(UTC))
         with rolled_back(transaction.atomic(using=APP)):
@@ -284,7 +278,7 @@ def test_a_mind_loaded_amid_own_changes_is_not_for_others(mind: Agent, cache: Mi
 
 
 @pytest.fixture
-def writer(checker: RecallChecker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
+def writer(checker: Checker, mind: Agent) -> Iterator[psycopg.Connection[Any]]:
     """Return another session of the tenant, with a transaction that is open."""
     settings = connections[APP].settings_dict
     with psycopg.connect(
@@ -300,7 +294,7 @@ def writer(checker: RecallChecker, mind: Agent) -> Iterator[psycopg.Connection[A
 
 
 def test_a_late_commit_is_recalled_once_committed(
-    checker: RecallChecker, mind: Agent, writer: psycopg.Connection[Any]
+    checker: Checker, mind: Agent, writer: psycopg.Connection[Any]
 ) -> None:
     early, late = ids_of(mind)[:2]
     archived = "UPDATE memories_memory SET status = 'archived' WHERE id = %s"
@@ -316,7 +310,7 @@ def test_a_late_commit_is_recalled_once_committed(
 
 
 def test_a_late_deletion_is_recalled_until_committed(
-    checker: RecallChecker, mind: Agent, writer: psycopg.Connection[Any]
+    checker: Checker, mind: Agent, writer: psycopg.Connection[Any]
 ) -> None:
     early = ids_of(mind)[0]
     writer.execute("DELETE FROM memories_memory WHERE id = %s", [early])
@@ -326,9 +320,7 @@ def test_a_late_deletion_is_recalled_until_committed(
     assert early not in {memory.id for memory in checker.recall()}
 
 
-def test_writers_and_readers_at_once_agree_in_the_end(
-    checker: RecallChecker, mind: Agent, cache: MindsAtHand
-) -> None:
+def test_concurrent_writers_and_readers_agree(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     def work(worker: int) -> None:
         for number in range(8):
             if worker % 2:
@@ -345,11 +337,7 @@ def test_writers_and_readers_at_once_agree_in_the_end(
 
 
 def test_rows_restored_from_another_cluster_are_not_read_each_time(
-    checker: RecallChecker,
-    mind: Agent,
-    cleaner: psycopg.Connection[Any],
-    statements: list[str],
-    cache: MindsAtHand,
+    checker: Checker, cleaner: psycopg.Connection[Any], cache: MindsAtHand
 ) -> None:
     # With ids of that cluster's transactions, far beyond those of this one. Without triggers, as a restore writes.
     cleaner.execute("UPDATE memories_memory SET revision = 1e15")
@@ -360,7 +348,7 @@ def test_rows_restored_from_another_cluster_are_not_read_each_time(
     assert [entry.image for entry in cache._entries.values()] == images
 
 
-def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: RecallChecker, cache: MindsAtHand) -> None:
+def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: Checker, cache: MindsAtHand) -> None:
     assert len(cache) == 1
     suspend_tenant(slug="acme", actor=ACTOR)
     checker.recall(cache)
@@ -370,9 +358,7 @@ def test_a_suspended_tenants_mind_is_not_used_and_dropped(checker: RecallChecker
     assert len(cache) == 1
 
 
-def test_a_destroyed_agent_has_no_cached_mind(
-    checker: RecallChecker, mind: Agent, cache: MindsAtHand
-) -> None:
+def test_a_destroyed_agent_has_no_cached_mind(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     with tenant_transaction(mind.tenant_id):
         destroy_agent(agent_id=mind.id, confirm=mind.name, actor=ACTOR)
     assert checker.recall(cache) == []
@@ -380,7 +366,7 @@ def test_a_destroyed_agent_has_no_cached_mind(
 
 
 def test_a_cached_mind_is_unusable_in_another_tenants_transaction(
-    checker: RecallChecker, mind: Agent, foreign_mind: Agent, cache: MindsAtHand
+    checker: Checker, mind: Agent, foreign_mind: Agent, cache: MindsAtHand
 ) -> None:
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
     with tenant_transaction(foreign_mind.tenant_id), caching(cache):
@@ -389,9 +375,7 @@ def test_a_cached_mind_is_unusable_in_another_tenants_transaction(
         assert len(Recaller().recall([request])[0]) == len(TALK)
 
 
-def test_cached_minds_are_read_under_row_security(
-    checker: RecallChecker, mind: Agent, cache: MindsAtHand
-) -> None:
+def test_cached_minds_are_read_under_row_security(checker: Checker, mind: Agent, cache: MindsAtHand) -> None:
     # The scope names the right tenant, but row-level security hides its rows.
     request = RecallRequest(agent_id=mind.id, text="boat", limit=10, now=NOON)
     with tenant_transaction(mind.tenant_id), caching(cache):
@@ -401,7 +385,7 @@ def test_cached_minds_are_read_under_row_security(
 
 
 def test_a_mind_that_cannot_be_an_image_is_scanned(
-    checker: RecallChecker, mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
+    checker: Checker, mind: Agent, cache: MindsAtHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: Any, **__: Any) -> MindImage:
         raise ValueError("no image")

@@ -52,14 +52,16 @@ def draw(agent: Agent, *ties: ProvenanceTie) -> None:
 def test_ties_of_several_agents_take_one_statement(
     mind: Agent, other_mind: Agent, statements: list[str]
 ) -> None:
-    note, beat = stored(mind, "A note.", "A beat.")
+    note, heartbeat = stored(mind, "A note.", "A beat.")
     poem, bell = stored(other_mind, "A poem.", "The bell.")
     statements.clear()
     draw(mind)
     assert statements == []
-    draw(mind, tie(mind, note, beat), tie(other_mind, poem, bell, Relation.DERIVED_FROM, origin="o" * 300))
+    draw(
+        mind, tie(mind, note, heartbeat), tie(other_mind, poem, bell, Relation.DERIVED_FROM, origin="o" * 300)
+    )
     assert len(statements) == 1
-    assert edges_of(mind) == {(note, beat, "learned_from", "test")}
+    assert edges_of(mind) == {(note, heartbeat, "learned_from", "test")}
     assert edges_of(other_mind) == {(poem, bell, "derived_from", "o" * 200)}
 
 

@@ -138,11 +138,11 @@ def test_a_neighborhood_brings_nothing_that_may_not_be_recalled(mind: Agent, oth
         a_memory("Bread of the heartbeats.", session="heartbeats"),
         a_memory("Fresh bread.", session="d"),
     )
-    *_, keeper, stale, forgotten, beat, fresh = memories_of(mind)
+    *_, keeper, stale, forgotten, heartbeat, fresh = memories_of(mind)
     (foreign,) = memories_of(other_mind)
     with tenant_transaction(mind.tenant_id):
         Memory.objects.filter(id=forgotten.id).update(status=MemoryStatus.ARCHIVED)
-    named = [foreign, stale, forgotten, beat, fresh]
+    named = [foreign, stale, forgotten, heartbeat, fresh]
     set_neighbors(
         mind,
         keeper,

@@ -191,9 +191,9 @@ def test_eight_agents_take_as_many_statements_as_one(tenant: Tenant, statements:
             writer = MemoryWriter()
             for step, cosine in enumerate((1.0, 0.0)):
                 memory = fact(f"Buoy {number} {step} is red.")
-                beat = a_memory(f"Beat {number} {step}.", session="beats")
+                heartbeat = a_memory(f"Beat {number} {step}.", session="beats")
                 writer.place(
-                    [of(agent, memory, beat, vectors=unit_vectors(cosine, 0.5)) for agent in several]
+                    [of(agent, memory, heartbeat, vectors=unit_vectors(cosine, 0.5)) for agent in several]
                 )
             writer.write()
             counts.append(len(statements))

@@ -29,7 +29,7 @@ from apps.queues import (
     publish_batched,
 )
 from apps.tenants.models import Tenant
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from workers import tasks
 
@@ -86,7 +86,7 @@ def test_each_agent_of_a_message_has_its_own_heartbeat(
         headers={TENANT_HEADER: str(agent.tenant_id)},
         throw=True,
     )
-    assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.WAITING]
+    assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.WAITING]
 
 
 def test_calls_of_a_message_run_at_once_with_threads(
@@ -119,7 +119,9 @@ def test_calls_of_a_message_run_at_once_with_threads(
             throw=True,
         )
     fleet.run()
-    assert [beat.status for agent in agents for beat in beats_of(agent)] == [HeartbeatStatus.DONE] * 3
+    assert [heartbeat.status for agent in agents for heartbeat in heartbeats_of(agent)] == [
+        HeartbeatStatus.DONE
+    ] * 3
 
 
 def test_calls_of_a_message_run_in_turn_without_threads(
@@ -136,4 +138,4 @@ def test_calls_of_a_message_run_in_turn_without_threads(
         throw=True,
     )
     fleet.run()
-    assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.DONE]
+    assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.DONE]

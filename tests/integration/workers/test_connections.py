@@ -22,7 +22,7 @@ from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, OPS, tenant_transaction
 from arbor.models.ports import ModelRequest, ScriptedModel
 from config.servers.postgres import EmbeddedPostgres
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 from workers.app import app
 
@@ -47,7 +47,7 @@ def test_no_transaction_is_open_while_a_model_is_asked(
     fleet.dispatch()
     fleet.run()
     assert open_ones == [False, False]
-    assert [beat.status for beat in beats_of(agent)] == [HeartbeatStatus.DONE]
+    assert [heartbeat.status for heartbeat in heartbeats_of(agent)] == [HeartbeatStatus.DONE]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from apps.tenants.models import Tenant
 from arbor.errors import TenantRequired
 from arbor.models.ports import ScriptedModel
 from config.pools import POOLS
-from tests.integration.heartbeats.conftest import REST, beats_of, make_due, schedule_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from workers.schedule import entries
 
@@ -132,7 +132,7 @@ def test_a_forged_tenant_finds_nothing_to_do(
     fleet.dispatch()
     advance = fleet.take()
     _deliver(celery, advance, tenant_id=other_tenant.id)
-    assert beats_of(agent) == []
+    assert heartbeats_of(agent) == []
     assert schedule_of(agent).state == ScheduleState.QUEUED
     _deliver(celery, advance, tenant_id=agent.tenant_id)
     fulfil = fleet.take()
@@ -140,5 +140,5 @@ def test_a_forged_tenant_finds_nothing_to_do(
     assert model.requests == []
     _deliver(celery, fulfil, tenant_id=agent.tenant_id)
     _deliver(celery, fleet.take(), tenant_id=agent.tenant_id)
-    (beat,) = beats_of(agent)
-    assert beat.status == HeartbeatStatus.DONE
+    (heartbeat,) = heartbeats_of(agent)
+    assert heartbeat.status == HeartbeatStatus.DONE

@@ -10,7 +10,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.heartbeats.models import HeartbeatStatus
 from apps.tenants.scope import APP, OPS
-from tests.integration.heartbeats.conftest import beats_of, make_due
+from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 
 #: Dispatching, walking, asking and walking on, for a beat that recalls twice, stores and moves a goal: the last recall finds
@@ -35,7 +35,7 @@ def test_a_reflex_heartbeat_takes_few_statements(fleet: Fleet, agent: Agent) -> 
             fleet.dispatch()
             fleet.run()
         most = max(most, len(sent))
-    assert {beat.status for beat in beats_of(agent)} == {HeartbeatStatus.DONE}
+    assert {heartbeat.status for heartbeat in heartbeats_of(agent)} == {HeartbeatStatus.DONE}
     assert most <= MOST, f"{most} statements:\n" + "\n".join(
         " ".join(statement.split())[:120] for statement in sent
     )

@@ -20,11 +20,11 @@ from arbor.contacts.values import Audience, ChannelKind
 from arbor.heartbeat.actions import ACTIONS
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.conftest import last_of
+from tests.integration.heartbeats.conftest import last_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
 
 type Script = Callable[..., ScriptedModel]
-type Beat = Callable[..., ScriptedModel]
+type RunReplies = Callable[..., ScriptedModel]
 
 
 def reply(*actions: dict[str, Any]) -> str:
@@ -50,7 +50,7 @@ def agent(agent: Agent) -> Agent:
 
 
 @pytest.fixture
-def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> Beat:
+def run_replies(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.MonkeyPatch) -> RunReplies:
     """Return a function that runs one heartbeat with an action, and a further turn that rests."""
 
     def run(*replies: str) -> ScriptedModel:
@@ -64,7 +64,7 @@ def beat(fleet: Fleet, agent: Agent, scripted: Script, monkeypatch: pytest.Monke
 
 
 def outcome_of(agent: Agent) -> dict[str, Any]:
-    last = last_of(agent)
+    last = last_heartbeat(agent)
     assert last.status == HeartbeatStatus.DONE, last.reason
     action: dict[str, Any] = last.actions[0]
     return action

@@ -10,7 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.services.store.remember import remember
 from arbor.memory.values import MemoryType, NewMemory
-from tests.integration.heartbeats.actions.conftest import Beat, act, outcome_of, reply
+from tests.integration.heartbeats.actions.conftest import RunReplies, act, outcome_of, reply
 
 QUERY = "What is known about the reef?"
 OLD, NEW = datetime(2025, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -42,9 +42,9 @@ def reef(agent: Agent) -> None:
     ],
 )
 def test_a_recall_is_filtered_by_type_and_time(
-    beat: Beat, agent: Agent, filters: dict[str, Any], expected: set[str]
+    run_replies: RunReplies, agent: Agent, filters: dict[str, Any], expected: set[str]
 ) -> None:
-    beat(reply(act("recall", query=QUERY, **filters)))
+    run_replies(reply(act("recall", query=QUERY, **filters)))
     action = outcome_of(agent)
     assert action["outcome"] == ("success" if expected else "partial"), action["summary"]
     assert {word for word in ("ten", "eleven", "ferry") if f" {word}" in action["brought"]} == expected
@@ -65,9 +65,9 @@ def test_a_recall_is_filtered_by_type_and_time(
     ],
 )
 def test_an_impossible_filter_is_refused_without_cost(
-    beat: Beat, agent: Agent, filters: dict[str, Any], reason: str
+    run_replies: RunReplies, agent: Agent, filters: dict[str, Any], reason: str
 ) -> None:
-    prompt = beat(reply(act("recall", query=QUERY, **filters))).requests[0].system
+    prompt = run_replies(reply(act("recall", query=QUERY, **filters))).requests[0].system
     action = outcome_of(agent)
     assert (action["verdict"], action["cost"]) == ("invalid", 0)
     assert reason in action["reason"]

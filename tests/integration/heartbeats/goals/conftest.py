@@ -16,9 +16,9 @@ from apps.heartbeats.services.schedule import claim_now
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalSource
 from arbor.models.ports import ModelRequest, ScriptedModel
-from tests.integration.heartbeats.beater import reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import reply_of
 
 
 def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def action(name: str, intent_id: UUID | None = None, **params: Any) -> dict[str,
 
 
 @pytest.fixture
-def beat(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Callable[..., str]:
+def run_replies(fleet: Fleet, agent: Agent, scripted: Callable[..., ScriptedModel]) -> Callable[..., str]:
     """Return a function that runs one heartbeat with these replies, and returns the prompt of its first question."""
 
     def run(*replies: str) -> str:
@@ -57,7 +57,7 @@ def goals(agent: Agent) -> tuple[Goal, Goal]:
 
 
 def last_done(agent: Agent) -> Heartbeat:
-    heartbeat = beats_of(agent)[-1]
+    heartbeat = heartbeats_of(agent)[-1]
     assert heartbeat.status == "done", heartbeat.reason
     return heartbeat
 

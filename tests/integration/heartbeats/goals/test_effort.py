@@ -18,12 +18,12 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalSource, GoalState
 from arbor.models.ports import ScriptedModel
-from tests.integration.heartbeats.beater import reply_of
 from tests.integration.heartbeats.conftest import REST
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.goals.conftest import action, last_done
+from tests.integration.heartbeats.heartbeat_runner import reply_of
 
-type Beat = Callable[..., str]
+type RunReplies = Callable[..., str]
 
 
 def action_for(goal: object, name: str, /, **params: Any) -> dict[str, Any]:
@@ -31,12 +31,12 @@ def action_for(goal: object, name: str, /, **params: Any) -> dict[str, Any]:
 
 
 def test_an_action_for_a_goal_is_effort_and_relates_the_heartbeat(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(id=reef.id).update(touched_at=timezone.now() - timedelta(days=8))
-    beat(
+    run_replies(
         reply_of(
             actions=[
                 action_for(reef.id, "remember", content="Twelve fathoms at the north end."),
@@ -54,18 +54,18 @@ def test_an_action_for_a_goal_is_effort_and_relates_the_heartbeat(
         link = GoalMemoryLink.objects.get(goal_id=reef.id)
     assert (reef.effort, timezone.now() - reef.touched_at < timedelta(hours=1)) == (1, True)
     assert (link.memory_id, link.kind) == (heartbeat.memory_id, LinkKind.PROGRESS)
-    prompt = beat()
+    prompt = run_replies()
     assert "1 heartbeat spent" in prompt
     assert "My goal “Sound the reef” went on: by remember, reflect." in prompt
 
 
 def test_several_turns_for_one_goal_count_as_one_heartbeat(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     first = action_for(reef.id, "remember", content="Twelve fathoms at the north end.")
     again = action_for(reef.id, "remember", content="Nine at the south end.")
-    beat(reply_of(actions=[first, action("observe")]), reply_of(actions=[again]))
+    run_replies(reply_of(actions=[first, action("observe")]), reply_of(actions=[again]))
     assert last_done(agent).turns == 2
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["progressed"]
     with tenant_transaction(agent.tenant_id):
@@ -73,11 +73,13 @@ def test_several_turns_for_one_goal_count_as_one_heartbeat(
 
 
 def test_a_goal_update_replaces_the_progress_by_actions(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     remembering = action_for(reef.id, "remember", content="Twelve fathoms at the north end.")
-    beat(reply_of(actions=[remembering], goal_updates=[{"goal_id": str(reef.id), "state": "completed"}]))
+    run_replies(
+        reply_of(actions=[remembering], goal_updates=[{"goal_id": str(reef.id), "state": "completed"}])
+    )
     with tenant_transaction(agent.tenant_id):
         assert Goal.objects.get(id=reef.id).effort == 1
     kinds = [(change["title"], change["kind"]) for change in last_done(agent).goal_changes]
@@ -85,7 +87,7 @@ def test_a_goal_update_replaces_the_progress_by_actions(
 
 
 def test_resting_moving_and_failing_add_no_effort_to_a_goal(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     coast, reef = goals
     locked: list[str] = []
@@ -96,7 +98,7 @@ def test_resting_moving_and_failing_add_no_effort_to_a_goal(
         return execute(sql, params, many, context)
 
     with connections[APP].execute_wrapper(look):
-        beat(
+        run_replies(
             reply_of(
                 actions=[
                     action_for(reef.id, "rest"),
@@ -107,7 +109,9 @@ def test_resting_moving_and_failing_add_no_effort_to_a_goal(
         )
         assert locked == []
         _allow(agent, "reprioritize")
-        beat(reply_of(actions=[action_for(reef.id, "reprioritize", goal_id=str(reef.id), state="queued")]))
+        run_replies(
+            reply_of(actions=[action_for(reef.id, "reprioritize", goal_id=str(reef.id), state="queued")])
+        )
         assert len(locked) == 1
     with tenant_transaction(agent.tenant_id):
         efforts = {goal.title: (goal.state, goal.effort) for goal in Goal.objects.filter(agent_id=agent.id)}
@@ -115,13 +119,13 @@ def test_resting_moving_and_failing_add_no_effort_to_a_goal(
 
 
 def test_an_action_for_a_closed_goal_runs_and_the_goal_is_dropped(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     with tenant_transaction(agent.tenant_id):
         move_goal(goal_id=reef.id, to=GoalState.ABANDONED, reason="the reef is gone")
     actions = [action_for(of, "remember", content=f"For {of}.") for of in (reef.id, "the-reef")]
-    beat(reply_of(actions=actions))
+    run_replies(reply_of(actions=actions))
     heartbeat = last_done(agent)
     assert [action["outcome"] for action in heartbeat.actions] == ["success", "success"]
     assert [(item["path"], item["reason"]) for item in heartbeat.dropped] == [
@@ -132,10 +136,10 @@ def test_an_action_for_a_closed_goal_runs_and_the_goal_is_dropped(
 
 
 def test_work_for_a_goal_counts_though_its_step_is_closed(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     closed, remembering = str(uuid4()), action("remember", None, content="The reef is at twelve fathoms.")
-    beat(reply_of(actions=[{**remembering, "intent_id": closed, "goal_id": str(goals[1].id)}]))
+    run_replies(reply_of(actions=[{**remembering, "intent_id": closed, "goal_id": str(goals[1].id)}]))
     heartbeat = last_done(agent)
     assert [item["path"] for item in heartbeat.dropped] == ["actions[0].intent_id"]
     assert [change["kind"] for change in heartbeat.goal_changes] == ["refused", "progressed"]

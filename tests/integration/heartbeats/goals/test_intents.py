@@ -16,11 +16,11 @@ from apps.tenants.scope import tenant_transaction
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
 from arbor.models.handles import REFLEX_HANDLE
-from tests.integration.heartbeats.beater import reply_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.goals.conftest import action, last_done
+from tests.integration.heartbeats.heartbeat_runner import reply_of
 
-type Beat = Callable[..., str]
+type RunReplies = Callable[..., str]
 
 OTHERS: dict[str, dict[str, Any]] = {
     "rest": {},
@@ -34,11 +34,11 @@ REPORT = {"topic": "the reef", "content": "Twelve fathoms at the north end, nine
 
 @pytest.mark.parametrize("name", list(OTHERS))
 def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal], name: str
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], name: str
 ) -> None:
     _allow(agent, "synthesize", name)
-    step = _planned(beat, goals[1], "synthesize", "write the report")
-    beat(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
+    step = _planned(run_replies, goals[1], "synthesize", "write the report")
+    run_replies(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
     assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
     reason = f"the step is synthesize; {name} does not carry it out"
     (dropped,) = last_done(agent).dropped
@@ -50,19 +50,19 @@ def test_an_action_that_a_step_does_not_name_leaves_it_to_be_done(
         assert PlanStep.objects.get(plan__goal=goals[1]).status == StepStatus.COMMITTED
         assert Goal.objects.get(id=goals[1].id).effort == 1
 
-    beat(reply_of(actions=[action("synthesize", step.id, **REPORT)]))
+    run_replies(reply_of(actions=[action("synthesize", step.id, **REPORT)]))
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
     with tenant_transaction(agent.tenant_id):
         assert Plan.objects.get(goal=goals[1]).status == PlanStatus.COMPLETED
 
 
 def test_another_action_for_the_goal_is_effort_but_completes_no_step(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _allow(agent, "synthesize")
-    step = _planned(beat, goals[1], "synthesize", "write the report")
+    step = _planned(run_replies, goals[1], "synthesize", "write the report")
     thought = action("reflect", step.id, **OTHERS["reflect"])
-    beat(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
+    run_replies(reply_of(actions=[{**thought, "goal_id": str(goals[1].id)}]))
     assert _progress(step)[0] == IntentStatus.PENDING
     assert [change["kind"] for change in last_done(agent).goal_changes] == ["refused", "progressed"]
     with tenant_transaction(agent.tenant_id):
@@ -70,30 +70,30 @@ def test_another_action_for_the_goal_is_effort_but_completes_no_step(
 
 
 def test_a_step_completes_though_another_action_names_it_too(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _allow(agent, "synthesize")
-    step = _planned(beat, goals[1], "synthesize", "write the report")
-    beat(reply_of(actions=[action("rest", step.id), action("synthesize", step.id, **REPORT)]))
+    step = _planned(run_replies, goals[1], "synthesize", "write the report")
+    run_replies(reply_of(actions=[action("rest", step.id), action("synthesize", step.id, **REPORT)]))
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
 def test_a_step_named_by_another_action_completes_in_a_later_turn(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _allow(agent, "synthesize", "observe")
-    step = _planned(beat, goals[1], "synthesize", "write the report")
+    step = _planned(run_replies, goals[1], "synthesize", "write the report")
     report = reply_of(actions=[action("synthesize", step.id, **REPORT)])
-    beat(reply_of(actions=[action("observe", step.id)]), report)
+    run_replies(reply_of(actions=[action("observe", step.id)]), report)
     assert last_done(agent).turns == 2
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
 def test_an_unknown_action_leaves_the_step_pending(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    step = _planned(beat, goals[1], "recall", "what the pilots said")
-    beat(reply_of(actions=[action("fly", step.id)]))
+    step = _planned(run_replies, goals[1], "recall", "what the pilots said")
+    run_replies(reply_of(actions=[action("fly", step.id)]))
     assert _progress(step) == (IntentStatus.PENDING, 0, 0, None)
 
 
@@ -101,14 +101,14 @@ def test_an_unknown_action_leaves_the_step_pending(
     ("name", "status"), [("reflect", "completed"), ("rest", "pending"), ("observe", "pending")]
 )
 def test_a_substitute_action_completes_a_step_unless_it_does_nothing(
-    beat: Beat, agent: Agent, goals: tuple[Goal, Goal], name: str, status: str
+    run_replies: RunReplies, agent: Agent, goals: tuple[Goal, Goal], name: str, status: str
 ) -> None:
     _allow(agent, "observe")
-    step = _planned(beat, goals[1], "inquire_deep", "ask the pilots")
+    step = _planned(run_replies, goals[1], "inquire_deep", "ask the pilots")
     with tenant_transaction(agent.tenant_id):
         allowed = [action for action in agent.allowed_actions if action != "inquire_deep"]
         Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
-    beat(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
+    run_replies(reply_of(actions=[action(name, step.id, **OTHERS[name])]), reply_of())
     assert _progress(step)[0] == status
 
 
@@ -129,9 +129,9 @@ def test_the_reflex_policy_completes_a_step_by_the_nearest_action(
     assert _progress(step) == (IntentStatus.COMPLETED, 1, 1, None)
 
 
-def _planned(beat: Beat, goal: Goal, name: str, description: str) -> Intent:
+def _planned(run_replies: RunReplies, goal: Goal, name: str, description: str) -> Intent:
     intentions = [{"action": name, "description": description}]
-    beat(reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions}]))
+    run_replies(reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": intentions}]))
     with tenant_transaction(goal.tenant_id):
         return Intent.objects.get(goal_id=goal.id)
 

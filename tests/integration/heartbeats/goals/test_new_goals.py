@@ -16,25 +16,25 @@ from arbor.goals.plans import LinkKind
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from tests.factories.agents import AgentFactory
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.integration.heartbeats.beater import reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.goals.conftest import action, last_done
+from tests.integration.heartbeats.heartbeat_runner import reply_of
 
 #: Title, state and priority of the goals that a prompt lists.
 LISTED = re.compile(r"\[[0-9a-f-]{36}\] (.+) \((\w+), \w+, from \w+, priority ([\d.]+)")
 
 
 def test_curiosity_creates_one_goal_shown_in_the_same_prompt(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
-    assert "Explore something unfamiliar" in beat(REST)
+    assert "Explore something unfamiliar" in run_replies(REST)
     (change,) = last_done(agent).goal_changes
     assert change["change"] == "it is queued; it came by itself (curiosity)"
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(stale_beats=40)
-    beat(REST)
+    run_replies(REST)
     assert last_done(agent).goal_changes == []
     with tenant_transaction(agent.tenant_id):
         goal = Goal.objects.get(rule="curiosity")
@@ -42,12 +42,12 @@ def test_curiosity_creates_one_goal_shown_in_the_same_prompt(
     assert (goal.layer, goal.source, goal.heartbeat_id) == (
         GoalLayer.OBJECTIVE,
         GoalSource.CURIOSITY,
-        beats_of(agent)[0].id,
+        heartbeats_of(agent)[0].id,
     )
 
 
 def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         leanings = dict.fromkeys(
@@ -62,7 +62,7 @@ def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
             tenant_id=agent.tenant_id, agent=other, peer=agent, name=agent.name, interactions=9, successes=8
         )
         AgentState.objects.filter(agent_id=agent.id).update(stale_beats=99)
-    prompt = beat(reply_of(new_goals=[{"title": "A fourth goal"}]))
+    prompt = run_replies(reply_of(new_goals=[{"title": "A fourth goal"}]))
     with tenant_transaction(agent.tenant_id):
         rules = set(Goal.objects.filter(agent_id=agent.id).values_list("rule", flat=True)) - {""}
         assert not Goal.objects.filter(title="A fourth goal").exists()
@@ -74,10 +74,10 @@ def test_goal_rules_create_three_goals_at_most_in_a_heartbeat(
 
 
 def test_a_goal_by_rule_has_its_priority_and_place_at_once(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _exhaust(agent)
-    prompt = beat(REST)
+    prompt = run_replies(REST)
     listed = [title for title in LISTED.findall(prompt) if title[1] == "active"]
     # 1 urgency, 0.75 of 1 reward and of 0.5 capability, 0.25 of 0.2 novelty
     assert ("Live within your means", "active", "2.17") in listed
@@ -87,11 +87,11 @@ def test_a_goal_by_rule_has_its_priority_and_place_at_once(
         "Sound the reef",
     ]
     # The next heartbeat gives it the same priority.
-    assert [goal for goal in LISTED.findall(beat(REST)) if goal[1] == "active"] == listed
+    assert [goal for goal in LISTED.findall(run_replies(REST)) if goal[1] == "active"] == listed
 
 
 def test_traits_and_experience_weigh_in_a_goal_by_rule(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     traits = {"risk_tolerance": 0.5, "collaboration": 0.5, "depth_vs_breadth": 0.5, "quality_vs_speed": 1.0}
     with tenant_transaction(agent.tenant_id):
@@ -100,16 +100,18 @@ def test_traits_and_experience_weigh_in_a_goal_by_rule(
         saved = create_goal(agent_id=agent.id, title="Save strength", source=GoalSource.SURVIVAL)
         move_goal(goal_id=saved.id, to=GoalState.ABANDONED, reason="no need")
     _exhaust(agent)
-    first = {title: priority for title, _, priority in LISTED.findall(beat(REST))}["Live within your means"]
+    first = {title: priority for title, _, priority in LISTED.findall(run_replies(REST))}[
+        "Live within your means"
+    ]
     # 1 urgency, 0.5 of 0.75 reward (three quarters of what is thought), 0.75 of 0.5 capability, 0.25 of 0.2 novelty
     assert first == "1.80"
-    assert {title: priority for title, _, priority in LISTED.findall(beat(REST))}[
+    assert {title: priority for title, _, priority in LISTED.findall(run_replies(REST))}[
         "Live within your means"
     ] == first
 
 
 def test_a_goal_closed_by_rule_leaves_no_satisfaction(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         for title in ("Buoy the channel", "Light the point"):
@@ -117,10 +119,12 @@ def test_a_goal_closed_by_rule_leaves_no_satisfaction(
     listings = []
     for _ in range(3):
         _exhaust(agent)
-        listings.append({title: (state, priority) for title, state, priority in LISTED.findall(beat(REST))})
+        listings.append(
+            {title: (state, priority) for title, state, priority in LISTED.findall(run_replies(REST))}
+        )
         with tenant_transaction(agent.tenant_id):
             Heartbeat.objects.filter(agent_id=agent.id).update(energy_end=9)
-        beat(REST)
+        run_replies(REST)
         assert "there is enough again" in str(last_done(agent).goal_changes)
     assert [goals["Live within your means"] for goals in listings] == [("queued", "2.17")] * 3
     with tenant_transaction(agent.tenant_id):
@@ -138,7 +142,7 @@ def _exhaust(agent: Agent) -> None:
 
 
 def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         allowed = [*agent.allowed_actions, "brainstorm_goals", "review_goals"]
@@ -148,7 +152,9 @@ def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
         {"title": "Name the islands", "description": "each has one", "rationale": "maps need names"},
         {"title": "Draw the currents", "state": "backburner"},
     ]
-    beat(reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]), reply_of())
+    run_replies(
+        reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]), reply_of()
+    )
     with tenant_transaction(agent.tenant_id):
         added = Goal.objects.filter(agent_id=agent.id, heartbeat_id=last_done(agent).id)
         assert dict(added.values_list("title", "state")) == {
@@ -163,12 +169,14 @@ def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
 
 
 def test_a_new_goals_deadline_and_reward_weigh_in_the_next_prompt(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     new = {"title": "Name the islands", "deadline": "2031-01-31T18:00:00Z", "expected_reward": 0.9}
-    beat(reply_of(new_goals=[new]))
+    run_replies(reply_of(new_goals=[new]))
     with tenant_transaction(agent.tenant_id):
         goal = Goal.objects.get(title="Name the islands")
     assert (goal.expected_reward, goal.deadline and goal.deadline.year) == (0.9, 2031)
     # 1 urgency, 0.75 of 0.9 reward and of 0.5 capability, 0.25 of 1 novelty
-    assert f"[{goal.id}] Name the islands (queued, objective, from curiosity, priority 2.30" in beat(REST)
+    assert f"[{goal.id}] Name the islands (queued, objective, from curiosity, priority 2.30" in run_replies(
+        REST
+    )

@@ -23,13 +23,13 @@ from arbor.heartbeat.results import ActionOutcome
 from arbor.heartbeat.steps import actions
 from arbor.heartbeat.steps.actions import ACTS, Act, Execution, rest
 from tests.factories.selves import BeliefFactory
-from tests.integration.heartbeats.beater import reply_of
-from tests.integration.heartbeats.conftest import REST, beats_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of
 from tests.integration.heartbeats.goals.conftest import action, last_done, plan_for
+from tests.integration.heartbeats.heartbeat_runner import reply_of
 
 
 def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     coast, reef = goals
     steps = [
@@ -41,7 +41,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
             "postcondition": "the depth is known",
         },
     ]
-    prompt = beat(
+    prompt = run_replies(
         reply_of(
             decompositions=[
                 {
@@ -69,7 +69,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     )
     assert (first.status, first.tick_limit) == (IntentStatus.PENDING, 6)
     known = "The pilots take twelve fathoms."
-    prompt = beat(
+    prompt = run_replies(
         reply_of(actions=[action("remember", content=known), action("remember", first.id, content=known)])
     )
     assert "## Plan" in prompt
@@ -85,7 +85,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     # The memory existed already: the step is partly done, may take longer, and continues.
     assert (first.status, first.attempts, first.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
-    prompt = beat(reply_of(actions=[action("remember", first.id, content="Nine fathoms at the bar.")]))
+    prompt = run_replies(reply_of(actions=[action("remember", first.id, content="Nine fathoms at the bar.")]))
     assert "heartbeats spent: 1 of at most 6" in prompt
     with tenant_transaction(agent.tenant_id):
         first.refresh_from_db()
@@ -93,7 +93,7 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     assert (first.status, first.ticks_used, first.locked_by) == (IntentStatus.COMPLETED, 2, None)
     assert second.status == IntentStatus.PENDING
 
-    prompt = beat(reply_of(actions=[action("rest", second.id)]))
+    prompt = run_replies(reply_of(actions=[action("rest", second.id)]))
     assert "1. completed: remember: what the pilots said" in prompt
     with tenant_transaction(agent.tenant_id):
         plan.refresh_from_db()
@@ -103,7 +103,9 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
         ]
     assert (plan.status, plan.ended_at is not None) == (PlanStatus.COMPLETED, True)
 
-    prompt = beat(reply_of(goal_updates=[{"goal_id": str(reef.id), "progress": 1, "note": "12 fathoms"}]))
+    prompt = run_replies(
+        reply_of(goal_updates=[{"goal_id": str(reef.id), "progress": 1, "note": "12 fathoms"}])
+    )
     assert "every step of its plan is done. Complete it" in prompt
     heartbeat = last_done(agent)
     kinds = [(change["title"], change["kind"]) for change in heartbeat.goal_changes]
@@ -127,20 +129,20 @@ def test_a_planned_goal_completes_in_five_heartbeats_with_its_parent(
     assert signals[coast.id].reward_actual == 1.0
     assert (reef.id, heartbeat.memory_id, LinkKind.COMPLETION) in links
     assert (coast.id, heartbeat.memory_id, LinkKind.COMPLETION) in links
-    assert (reef.id, beats_of(agent)[0].memory_id, LinkKind.PROGRESS) in links
+    assert (reef.id, heartbeats_of(agent)[0].memory_id, LinkKind.PROGRESS) in links
 
-    prompt = beat(REST)
+    prompt = run_replies(REST)
     assert "You have no goals." in prompt
     assert "My goal “Chart the coast” is done: all its parts are done." in prompt
     assert "brainstorm: You have no goals. Think of some worth wanting." in prompt
 
 
 def test_dependencies_that_a_plan_has_no_room_for_are_listed(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
-    beat(plan_for(reef, "one", dependencies=[f"boat {n}" for n in range(10)]))
-    beat(plan_for(reef, "two", dependencies=["boat 3", "a rope", "a lamp"]))
+    run_replies(plan_for(reef, "one", dependencies=[f"boat {n}" for n in range(10)]))
+    run_replies(plan_for(reef, "two", dependencies=["boat 3", "a rope", "a lamp"]))
     (dropped,) = last_done(agent).dropped
     assert (dropped["path"], dropped["value"]) == ("decompositions.dependencies", "a rope; a lamp")
     with tenant_transaction(agent.tenant_id):
@@ -148,19 +150,19 @@ def test_dependencies_that_a_plan_has_no_room_for_are_listed(
 
 
 def test_a_step_that_fails_for_good_ends_its_plan_and_is_shown_once(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     steps = [
         {"action": "connect", "description": "tie them", "estimated_ticks": 0},
         {"action": "rest", "description": "wait"},
     ]
-    beat(reply_of(decompositions=[{"goal_id": str(reef.id), "intentions": steps}]))
+    run_replies(reply_of(decompositions=[{"goal_id": str(reef.id), "intentions": steps}]))
     with tenant_transaction(agent.tenant_id):
         intent = Intent.objects.get(goal_id=reef.id, action="connect")
     failing = action("connect", intent.id, from_id=str(UUID(int=7)), to_id=str(reef.id), relation="causes")
     for _ in range(3):
-        beat(reply_of(actions=[failing]))
+        run_replies(reply_of(actions=[failing]))
     with tenant_transaction(agent.tenant_id):
         plan = Plan.objects.get(goal_id=reef.id)
         percept = Percept.objects.get(agent_id=agent.id, kind=PerceptKind.ACTION_RESULT)
@@ -170,19 +172,19 @@ def test_a_step_that_fails_for_good_ends_its_plan_and_is_shown_once(
     assert plan.status == PlanStatus.ABANDONED
     assert plan.reason.startswith("step 1 failed for good: ")
     assert percept.detail == {"goal": str(reef.id), "intent": str(intent.id)}
-    prompt = beat(REST)
+    prompt = run_replies(REST)
     report = "You gave up the step 'tie them' (connect) towards 'Sound the reef'"
     assert report in prompt
     assert "its plan was given up (step 1 failed for good" in prompt
     assert "all its 2 steps have ended, and none was done" in prompt
-    assert f"action_result: {report}" not in beat(REST)
+    assert f"action_result: {report}" not in run_replies(REST)
 
 
 def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, reef = goals
-    beat(plan_for(reef, "what the pilots said"))
+    run_replies(plan_for(reef, "what the pilots said"))
     observed: list[tuple[str, bool]] = []
 
     def look(execution: Execution, decision: Decision) -> Act:
@@ -197,10 +199,10 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
             status=IntentStatus.LOCKED, locked_by=UUID(int=9), locked_at=timezone.now()
         )
         intent = Intent.objects.get(goal_id=reef.id)
-    assert f"[{intent.id}]" not in beat(REST)
+    assert f"[{intent.id}]" not in run_replies(REST)
     with tenant_transaction(agent.tenant_id):
         Intent.objects.update(locked_at=timezone.now() - timedelta(seconds=61))
-    prompt = beat(reply_of(actions=[action("recall", intent.id, query="pilots")]))
+    prompt = run_replies(reply_of(actions=[action("recall", intent.id, query="pilots")]))
     assert f"[{intent.id}]" in prompt
     assert observed == [(IntentStatus.LOCKED, True)]
     with tenant_transaction(agent.tenant_id):
@@ -209,23 +211,23 @@ def test_running_locks_an_intent_and_lost_locks_end_in_a_minute(
 
 
 def test_a_blocked_goal_is_flagged_until_its_blocker_closes(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
     with tenant_transaction(agent.tenant_id):
         boat = create_goal(agent_id=agent.id, title="Caulk the boat", source=GoalSource.USER_REQUEST)
-    beat(reply_of(goal_updates=[{"goal_id": str(reef.id), "blocked_by": str(boat.id)}]))
-    prompt = beat(reply_of(goal_updates=[{"goal_id": str(boat.id), "state": "completed"}]))
+    run_replies(reply_of(goal_updates=[{"goal_id": str(reef.id), "blocked_by": str(boat.id)}]))
+    prompt = run_replies(reply_of(goal_updates=[{"goal_id": str(boat.id), "state": "completed"}]))
     assert "Sound the reef: it is blocked by Caulk the boat." in prompt
     assert "waits for: Caulk the boat" in prompt
-    assert "blocked by" not in beat(REST)
+    assert "blocked by" not in run_replies(REST)
     with tenant_transaction(agent.tenant_id):
         kinds = set(GoalMemoryLink.objects.filter(goal_id=reef.id).values_list("kind", flat=True))
     assert LinkKind.BLOCKER in kinds
 
 
 def test_a_goal_contradicted_by_a_belief_is_flagged(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         belief = BeliefFactory(agent=agent, statement="The reef is gone.")
@@ -238,56 +240,56 @@ def test_a_goal_contradicted_by_a_belief_is_flagged(
             target_id=goals[1].id,
             relation="contradicts",
         )
-    assert "it goes against what you hold: The reef is gone." in beat(REST)
+    assert "it goes against what you hold: The reef is gone." in run_replies(REST)
 
 
 def test_a_goal_closed_by_a_person_is_reported_once(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
     _, reef = goals
-    beat(plan_for(reef, "what the pilots said", "what the charts say"))
+    run_replies(plan_for(reef, "what the pilots said", "what the charts say"))
     with tenant_transaction(agent.tenant_id):
         move_goal(goal_id=reef.id, to=GoalState.ABANDONED, reason="the reef is gone")
     report = "Your goal 'Sound the reef' was abandoned by a person: the reef is gone."
-    assert report + " 2 open steps towards it were dropped." in beat(REST)
-    assert f"action_result: {report}" not in beat(REST)
+    assert report + " 2 open steps towards it were dropped." in run_replies(REST)
+    assert f"action_result: {report}" not in run_replies(REST)
 
 
 def test_a_heartbeat_without_goal_work_adds_no_effort(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal]
 ) -> None:
-    beat(REST)
+    run_replies(REST)
     with tenant_transaction(agent.tenant_id):
         assert not GoalMemoryLink.objects.exists()
         assert Goal.objects.get(id=goals[1].id).effort == 0
 
 
 def test_an_intent_tried_and_then_blocked_keeps_its_attempt(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _turns(beat, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
+    intent = _turns(run_replies, agent, goals, monkeypatch, ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
 def test_an_intent_blocked_and_then_tried_uses_one_tick(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    intent = _turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
+    intent = _turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.FAILURE)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
-    intent = _turns(beat, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
+    intent = _turns(run_replies, agent, goals, monkeypatch, ActionOutcome.BLOCKED, ActionOutcome.BLOCKED)
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 1, 1)
 
 
 def test_a_step_named_in_vain_between_two_tries_uses_one_tick(
-    beat: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
+    run_replies: Callable[..., str], agent: Agent, goals: tuple[Goal, Goal], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failed = ActionOutcome.FAILURE
-    intent = _turns(beat, agent, goals, monkeypatch, failed, failed, names=("recall", "fly", "recall"))
+    intent = _turns(run_replies, agent, goals, monkeypatch, failed, failed, names=("recall", "fly", "recall"))
     assert (intent.status, intent.attempts, intent.ticks_used) == (IntentStatus.PENDING, 2, 1)
 
 
 def _turns(
-    beat: Callable[..., str],
+    run_replies: Callable[..., str],
     agent: Agent,
     goals: tuple[Goal, Goal],
     monkeypatch: pytest.MonkeyPatch,
@@ -304,14 +306,14 @@ def _turns(
             update={"outcome": outcome, "brought": "" if decision.intent_id else "a map"}
         )
 
-    beat(plan_for(goals[1], "what the pilots said"))
+    run_replies(plan_for(goals[1], "what the pilots said"))
     monkeypatch.setattr(actions, "ACTS", {**ACTS, "recall": look})
     with tenant_transaction(agent.tenant_id):
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]
     # The results of the other recall lead to a further turn.
     looked_up = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
-    beat(
+    run_replies(
         *(reply_of(actions=[*pair]) for pair in zip(named, looked_up, strict=False)),
         reply_of(actions=named[-1:]),
     )

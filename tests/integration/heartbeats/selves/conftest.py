@@ -15,17 +15,17 @@ from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.proposals import NewProposal, ProposalKind
-from tests.integration.heartbeats.beater import Beater, Script, reply_of
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, reply_of
 
 
 @pytest.fixture
-def beater(fleet: Fleet, agent: Agent, scripted: Script) -> Beater:
+def heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> HeartbeatRunner:
     """Return the runner of the agent's heartbeats."""
     with tenant_transaction(agent.tenant_id):
         agent.allowed_actions = ["recall", "remember", "reflect", "connect", "rest"]
         agent.save(update_fields=["allowed_actions"])
-    return Beater(fleet, agent, scripted)
+    return HeartbeatRunner(fleet, agent, scripted)
 
 
 def set_state(agent: Agent, **columns: Any) -> None:

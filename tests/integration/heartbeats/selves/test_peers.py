@@ -21,13 +21,15 @@ from apps.selves.models import (
 from apps.selves.services import peers
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.needs import Meeting
-from tests.integration.heartbeats.beater import Beater, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of
 
 # --- Peers -------------------------------------------------------------------------------------------
 
 
-def test_a_note_about_a_peer_is_stored_and_shown(beater: Beater, agent: Agent, new_agent: Any) -> None:
+def test_a_note_about_a_peer_is_stored_and_shown(
+    heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
+) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
     bo = new_agent(tenant, name="Bo")
@@ -40,7 +42,7 @@ def test_a_note_about_a_peer_is_stored_and_shown(beater: Beater, agent: Agent, n
             peer=bo,
         )
     note = {"peer": "bo", "outcome": "success", "competence": 0.9, "reliability": None, "interests": ["eels"]}
-    beater.beat(
+    heartbeats.run(
         reply_of(
             peer_notes=[note],
             memory_notes=[{"text": "The eels have left the river early this autumn."}],
@@ -53,7 +55,7 @@ def test_a_note_about_a_peer_is_stored_and_shown(beater: Beater, agent: Agent, n
     assert peer.competence == pytest.approx(0.62)
     (source,) = memory.detail["sources"]
     assert (source["kind"], source["reference"], source["trust"]) == ("agent", f"agent:{bo.id}", 0.5)
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert "Bo: trust 1.00 after 1 meetings, competence 0.62" in prompt
 
 
@@ -68,7 +70,7 @@ def note_of(peer: str, **values: Any) -> dict[str, Any]:
 
 
 def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
-    beater: Beater, agent: Agent, new_agent: Any
+    heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
@@ -79,11 +81,11 @@ def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
             tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
         )
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Eve")
-    beater.beat(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
+    heartbeats.run(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
     with tenant_transaction(agent.tenant_id):
         interactions = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
     assert interactions == {"dora": 1, "Eve": 1}
-    assert [(item["path"], item["reason"]) for item in last_of(agent).dropped] == [
+    assert [(item["path"], item["reason"]) for item in last_heartbeat(agent).dropped] == [
         ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
         ("peer_notes[1]", "cy never wrote to you nor talked with you"),
     ]
@@ -91,7 +93,7 @@ def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
 
 @pytest.mark.parametrize("wrote", [True, False])
 def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
-    wrote: bool, beater: Beater, agent: Agent, new_agent: Any
+    wrote: bool, heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
@@ -107,10 +109,12 @@ def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
             )
         else:
             PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
-    beater.beat(reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")]))
+    heartbeats.run(
+        reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")])
+    )
     with tenant_transaction(agent.tenant_id):
         assert PeerModel.objects.get(agent_id=agent.id).interactions == 1
-    dropped = last_of(agent).dropped
+    dropped = last_heartbeat(agent).dropped
     assert len(dropped) == 2
     assert {item["reason"] for item in dropped} == {"another note of this beat about Bo counts"}
 
@@ -139,8 +143,8 @@ def test_the_oldest_peer_without_interactions_is_deleted_first(
         assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}
 
 
-def test_a_resting_heartbeat_writes_no_rows_of_the_self(beater: Beater, agent: Agent) -> None:
-    beater.beat(REST)
+def test_a_resting_heartbeat_writes_no_rows_of_the_self(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
         for model in (Experience, Proposal, PeerModel, SelfChange, BeliefEvidence):
             assert not model.objects.filter().exists(), model

@@ -18,14 +18,16 @@ from apps.selves.models import (
 from apps.selves.services.proposals import accept
 from apps.tenants.scope import tenant_transaction
 from tests.factories.heartbeats import HeartbeatFactory
-from tests.integration.heartbeats.beater import Beater, action_of, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.integration.heartbeats.selves.conftest import decide, memory, propose_change, reload
 
 # --- Beliefs -----------------------------------------------------------------------------------------
 
 
-def test_evidence_against_a_belief_moves_it_only_when_accepted(beater: Beater, agent: Agent) -> None:
+def test_evidence_against_a_belief_moves_it_only_when_accepted(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     against = memory(agent, "The north wind brought fair weather.")
     with tenant_transaction(agent.tenant_id):
         Belief.objects.filter(agent_id=agent.id).delete()
@@ -38,7 +40,7 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(beater: Beater, a
             confidence=0.45,
             stability=0.2,
         )
-    beater.beat(
+    heartbeats.run(
         reply_of(
             actions=[action_of("connect", from_id=against, to_id=str(belief.id), relation="contradicts")]
         )
@@ -47,7 +49,7 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(beater: Beater, a
         assert not BeliefEvidence.objects.get(belief_id=belief.id).supports
         assert Belief.objects.get(id=belief.id).confidence == 0.45
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
-    prompt = beater.beat(decide(proposal, "accept"))
+    prompt = heartbeats.run(decide(proposal, "accept"))
     assert "## What speaks against your beliefs" in prompt
     with tenant_transaction(agent.tenant_id):
         belief.refresh_from_db()
@@ -56,10 +58,12 @@ def test_evidence_against_a_belief_moves_it_only_when_accepted(beater: Beater, a
     assert belief.status == "questioned"
     assert belief.tested_at is not None
     assert change.before["confidence"] == 0.45
-    assert "## What speaks against your beliefs" not in beater.beat(REST)
+    assert "## What speaks against your beliefs" not in heartbeats.run(REST)
 
 
-def test_consolidation_proposes_settled_memories_and_habits(beater: Beater, agent: Agent) -> None:
+def test_consolidation_proposes_settled_memories_and_habits(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     settled = memory(agent, "Eels leave the river in autumn.")
     with tenant_transaction(agent.tenant_id):
         Memory.objects.filter(id=settled).update(
@@ -84,8 +88,8 @@ def test_consolidation_proposes_settled_memories_and_habits(beater: Beater, agen
                     outcome="success",
                 )
         AgentState.objects.filter(agent_id=agent.id).update(beats=4)
-    prompt = beater.beat(REST)
-    assert last_of(agent).mode == "consolidation"
+    prompt = heartbeats.run(REST)
+    assert last_heartbeat(agent).mode == "consolidation"
     with tenant_transaction(agent.tenant_id):
         proposals = {proposal.kind: proposal for proposal in Proposal.objects.filter(agent_id=agent.id)}
     assert proposals["belief"].content == "Eels leave the river in autumn."
@@ -94,24 +98,24 @@ def test_consolidation_proposes_settled_memories_and_habits(beater: Beater, agen
     with tenant_transaction(agent.tenant_id):
         AgentState.objects.filter(agent_id=agent.id).update(beats=4)
         Proposal.objects.filter(agent_id=agent.id).update(status="rejected")
-    beater.beat(REST)
+    heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
         assert not Proposal.objects.filter(agent_id=agent.id, status="pending").exists()
 
 
-def test_an_accepted_insight_becomes_a_preference(beater: Beater, agent: Agent) -> None:
+def test_an_accepted_insight_becomes_a_preference(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     ground = memory(agent, "I was asked to be brief, twice.")
     insights = [
         {"kind": "preference", "content": content, "confidence": 0.8, "evidence": [ground]}
         for content in ("Tone: brief", "briefly, please")
     ]
-    beater.beat(reply_of(identity_insights=insights))
-    (dropped,) = last_of(agent).dropped
+    heartbeats.run(reply_of(identity_insights=insights))
+    (dropped,) = last_heartbeat(agent).dropped
     assert "key: value" in dropped["reason"]
     with tenant_transaction(agent.tenant_id):
         proposal = Proposal.objects.get(agent_id=agent.id)
     assert (proposal.kind, proposal.change) == ("preference", {"key": "tone", "value": "brief"})
-    beater.beat(decide(proposal, "accept"))
+    heartbeats.run(decide(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         assert Preference.objects.get(agent_id=agent.id, key="tone").value == "brief"
 

@@ -16,57 +16,59 @@ from apps.selves.models import (
 )
 from apps.tenants.scope import tenant_transaction
 from arbor.selves.proposals import ProposalKind, ProposalStatus
-from tests.integration.heartbeats.beater import Beater, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of
 from tests.integration.heartbeats.selves.conftest import decide, memory, propose_change, reload
 
 # --- Proposals and insights --------------------------------------------------------------------------
 
 
-def test_an_accepted_proposal_becomes_an_aspect(beater: Beater, agent: Agent) -> None:
+def test_an_accepted_proposal_becomes_an_aspect(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     proposal = propose_change(agent)
-    prompt = beater.beat(decide(proposal, "accept"))
+    prompt = heartbeats.run(decide(proposal, "accept"))
     assert f"[{proposal.id}] identity, 70% sure" in prompt
     with tenant_transaction(agent.tenant_id):
         aspect = IdentityAspect.objects.get(content="I am patient with tides.")
         change = SelfChange.objects.get(proposal_id=proposal.id)
     assert (change.what, change.target_id) == ("aspect", aspect.id)
-    assert change.decided_by == f"heartbeat:{last_of(agent).id}"
+    assert change.decided_by == f"heartbeat:{last_heartbeat(agent).id}"
     assert reload(agent, proposal).status == ProposalStatus.ACCEPTED
-    assert "I am patient with tides." in beater.beat(REST)
+    assert "I am patient with tides." in heartbeats.run(REST)
 
 
-def test_a_rejected_proposal_changes_no_row_and_stores_the_reason(beater: Beater, agent: Agent) -> None:
+def test_a_rejected_proposal_changes_no_row_and_stores_the_reason(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     proposal = propose_change(agent)
-    beater.beat(decide(proposal, "reject", "I am not"))
+    heartbeats.run(decide(proposal, "reject", "I am not"))
     rejected = reload(agent, proposal)
     assert (rejected.status, rejected.reason) == (ProposalStatus.REJECTED, "I am not")
     with tenant_transaction(agent.tenant_id):
         assert not IdentityAspect.objects.filter(content=proposal.content).exists()
 
 
-def test_a_deferred_proposal_is_shown_again(beater: Beater, agent: Agent) -> None:
+def test_a_deferred_proposal_is_shown_again(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     proposal = propose_change(agent)
-    beater.beat(decide(proposal, "defer"))
+    heartbeats.run(decide(proposal, "defer"))
     assert reload(agent, proposal).deferrals == 1
-    assert "put off 1 times" in beater.beat(REST)
+    assert "put off 1 times" in heartbeats.run(REST)
 
 
-def test_an_agent_accepts_one_aspect_in_four_hours(beater: Beater, agent: Agent) -> None:
+def test_an_agent_accepts_one_aspect_in_four_hours(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     first, second = propose_change(agent), propose_change(agent, content="Storms please me.")
-    beater.beat(decide(first, "accept"))
-    beater.beat(decide(second, "accept"))
+    heartbeats.run(decide(first, "accept"))
+    heartbeats.run(decide(second, "accept"))
     assert reload(agent, second).status == ProposalStatus.PENDING
-    (dropped,) = last_of(agent).dropped
+    (dropped,) = last_heartbeat(agent).dropped
     assert dropped["path"] == "proposal_decisions[0]"
     assert "changes slowly" in dropped["reason"]
 
 
 def test_a_decision_about_an_unknown_proposal_is_dropped(
-    beater: Beater, agent: Agent, other_tenant: Any, new_agent: Any
+    heartbeats: HeartbeatRunner, agent: Agent, other_tenant: Any, new_agent: Any
 ) -> None:
     foreign = propose_change(new_agent(other_tenant, name="Bo"))
-    beater.beat(
+    heartbeats.run(
         reply_of(
             proposal_decisions=[
                 {"proposal_id": "nonsense", "decision": "accept", "reason": ""},
@@ -74,7 +76,7 @@ def test_a_decision_about_an_unknown_proposal_is_dropped(
             ]
         )
     )
-    assert [item["path"] for item in last_of(agent).dropped] == [
+    assert [item["path"] for item in last_heartbeat(agent).dropped] == [
         "proposal_decisions[0]",
         "proposal_decisions[1]",
     ]
@@ -85,10 +87,10 @@ def test_a_decision_about_an_unknown_proposal_is_dropped(
     [("fact", "semantic"), ("insight", "semantic"), ("learning", "procedural"), ("pattern", "strategic")],
 )
 def test_an_accepted_proposal_is_remembered_by_its_kind(
-    beater: Beater, agent: Agent, kind: str, memory_type: str
+    heartbeats: HeartbeatRunner, agent: Agent, kind: str, memory_type: str
 ) -> None:
     proposal = propose_change(agent, kind=ProposalKind(kind), content="Nets dry fastest at noon.", change={})
-    beater.beat(decide(proposal, "accept"))
+    heartbeats.run(decide(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         memory = Memory.objects.get(content="Nets dry fastest at noon.")
     assert memory.type == memory_type
@@ -96,21 +98,23 @@ def test_an_accepted_proposal_is_remembered_by_its_kind(
         assert memory.detail["confidence"] == pytest.approx(0.9)
 
 
-def test_a_preference_that_is_accepted_is_shown(beater: Beater, agent: Agent) -> None:
+def test_a_preference_that_is_accepted_is_shown(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     change = {"key": "tone", "value": "short sentences"}
     proposal = propose_change(agent, kind=ProposalKind.PREFERENCE, content="Write briefly.", change=change)
-    beater.beat(decide(proposal, "accept"))
+    heartbeats.run(decide(proposal, "accept"))
     with tenant_transaction(agent.tenant_id):
         assert Preference.objects.get(agent_id=agent.id).value == "short sentences"
-    assert "tone: short sentences" in beater.beat(REST)
+    assert "tone: short sentences" in heartbeats.run(REST)
 
 
-def test_an_insight_becomes_a_proposal_for_a_later_heartbeat(beater: Beater, agent: Agent) -> None:
+def test_an_insight_becomes_a_proposal_for_a_later_heartbeat(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     own = memory(agent, "I kept watch through the night.")
     insight = {"kind": "self_concept", "content": "I am a watcher.", "confidence": 0.8, "evidence": [own]}
     unsure = {**insight, "content": "I may be a sailor.", "confidence": 0.4}
     baseless = {**insight, "content": "I am a king.", "evidence": [str(agent.id)]}
-    beater.beat(reply_of(identity_insights=[insight, unsure, baseless]))
+    heartbeats.run(reply_of(identity_insights=[insight, unsure, baseless]))
     with tenant_transaction(agent.tenant_id):
         proposal = Proposal.objects.get(agent_id=agent.id)
         assert not IdentityAspect.objects.filter(content="I am a watcher.").exists()
@@ -119,10 +123,10 @@ def test_an_insight_becomes_a_proposal_for_a_later_heartbeat(beater: Beater, age
         {"aspect": "self_concept"},
         [own],
     )
-    assert [item["path"] for item in last_of(agent).dropped] == [
+    assert [item["path"] for item in last_heartbeat(agent).dropped] == [
         "identity_insights[1]",
         "identity_insights[2]",
     ]
-    prompt = beater.beat(decide(proposal, "accept"))
+    prompt = heartbeats.run(decide(proposal, "accept"))
     assert "I am a watcher." in prompt
-    assert "I am a watcher." in beater.beat(REST)
+    assert "I am a watcher." in heartbeats.run(REST)

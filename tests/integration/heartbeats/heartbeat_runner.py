@@ -35,13 +35,13 @@ def action_of(name: str, intent_id: str | None = None, **params: Any) -> dict[st
     return {"action": name, "params": params, "reasoning": "because", "intent_id": intent_id}
 
 
-class Beater:
+class HeartbeatRunner:
     """Runs heartbeats of one agent with scripted replies, and returns its prompts."""
 
     def __init__(self, fleet: Fleet, agent: Agent, scripted: Script) -> None:
         self._fleet, self._agent, self._scripted = fleet, agent, scripted
 
-    def beat(self, *replies: str) -> str:
+    def run(self, *replies: str) -> str:
         """Run one heartbeat; return the prompt of its last question."""
         model = self._scripted(*replies)
         with tenant_transaction(self._agent.tenant_id):
