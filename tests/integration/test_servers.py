@@ -170,14 +170,14 @@ class TestValkey:
 
 class TestPorts:
     def test_the_preferred_port_is_used_when_free(self) -> None:
-        wanted = free_port()
-        assert free_port(wanted) == wanted
+        preferred = free_port()
+        assert free_port(preferred) == preferred
 
     def test_the_next_free_port_replaces_a_used_one(self) -> None:
         with socket.create_server((LOOPBACK, 0)) as listener:
-            wanted = listener.getsockname()[1]
-            assert not is_free(wanted)
-            assert free_port(wanted) > wanted
+            used = listener.getsockname()[1]
+            assert not is_free(used)
+            assert free_port(used) > used
 
 
 SCRIPT = """

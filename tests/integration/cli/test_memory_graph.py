@@ -26,7 +26,7 @@ from tests.integration.cli.conftest import Arbor, added
 TALK = "Nora: I planted the quince in May.\nIlja: By the south wall?\nNora: Yes, in a boot.\n"
 
 
-# --- episodes, themes, concepts ----------------------------------------------------------------------
+# --- episodes, clusters, concepts --------------------------------------------------------------------
 
 
 def test_an_episode_is_listed_and_shown_with_its_members_in_order(

@@ -39,9 +39,9 @@ from tests.integration.contacts.conftest import (
 @pytest.fixture
 def carrier(monkeypatch: pytest.MonkeyPatch) -> FakeCarrier:
     """Replace all carriers by one that records messages."""
-    made = FakeCarrier(before=lambda _: None)
-    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: made)
-    return made
+    fake = FakeCarrier(before=lambda _: None)
+    monkeypatch.setattr(delivery, "carrier_of", lambda _kind: fake)
+    return fake
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -64,18 +64,18 @@ def test_a_doubled_hint_delivers_once(
 def test_no_transaction_is_open_while_a_message_is_carried(
     agent: Agent, messages: list[TaskMessage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[bool, str]] = []
+    observed: list[tuple[bool, str]] = []
 
     def look(outgoing: Outgoing) -> None:
         with tenant_transaction(agent.tenant_id):
             status = OutboxMessage.objects.get(id=outgoing.id).status
-        seen.append((connection.in_atomic_block, status))
+        observed.append((connection.in_atomic_block, status))
 
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=look))
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     post_letter(agent)
     run_workers(messages)
-    assert seen == [(False, DeliveryStatus.SENDING)]
+    assert observed == [(False, DeliveryStatus.SENDING)]
 
 
 def test_a_killed_delivery_is_repeated_with_the_same_key(
@@ -149,8 +149,8 @@ def test_a_delivery_fails_after_eight_tries_and_can_be_retried(
     current = reload(message)
     assert (current.status, current.attempts) == (DeliveryStatus.FAILED, MAX_TRIES)
     assert "the line is dead" in current.last_error
-    for wait, wanted in zip(waits, WAITS, strict=False):
-        assert wanted - timedelta(seconds=20) < wait <= wanted
+    for wait, expected in zip(waits, WAITS, strict=False):
+        assert expected - timedelta(seconds=20) < wait <= expected
     with tenant_transaction(agent.tenant_id):
         percept = Percept.objects.get(agent=agent)
         assert percept.kind == PerceptKind.ERROR
@@ -212,7 +212,7 @@ def test_a_late_worker_does_not_end_the_try_of_another(
 ) -> None:
     open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = post_letter(agent)
-    seen: list[tuple[str, int, str]] = []
+    observed: list[tuple[str, int, str]] = []
 
     stale = delivery._claim(message.id, agent.tenant_id)
     assert stale is not None
@@ -221,14 +221,14 @@ def test_a_late_worker_does_not_end_the_try_of_another(
         # Now the first worker returns, and reports its failure.
         assert not delivery._not_sent(stale, "the first worker's line is dead", final=True)
         current = reload(message)
-        seen.append((current.status, current.attempts, current.last_error))
+        observed.append((current.status, current.attempts, current.last_error))
 
     with tenant_transaction(agent.tenant_id):
         OutboxMessage.objects.filter(id=message.id).update(status=DeliveryStatus.FAILED)
         retry_message(message_id=message.id, actor="test")
     monkeypatch.setattr(delivery, "carrier_of", lambda _kind: FakeCarrier(before=while_the_second_sends))
     deliver(message_id=message.id, tenant_id=agent.tenant_id)
-    assert seen == [(DeliveryStatus.SENDING, 2, "")]
+    assert observed == [(DeliveryStatus.SENDING, 2, "")]
     assert reload(message).status == DeliveryStatus.SENT
 
 
@@ -253,21 +253,21 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
     assert "s3cret" not in written
 
 
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("removed", [False, True])
 def test_a_message_whose_channel_is_removed_or_disabled_fails(
-    gone: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
+    removed: bool, agent: Agent, messages: list[TaskMessage], carrier: FakeCarrier
 ) -> None:
     channel, _ = open_channel(agent, ChannelKind.EMAIL, "ann@example.org")
     (message,) = post_letter(agent)
     with tenant_transaction(agent.tenant_id):
-        if gone:
+        if removed:
             remove_channel(channel_id=channel.id, actor="test")
         else:
             switch_channel(channel_id=channel.id, enabled=False, actor="test")
     run_workers(messages)
     current = reload(message)
     assert current.status == DeliveryStatus.FAILED
-    assert f"its channel was {'removed' if gone else 'disabled'}" in current.last_error
+    assert f"its channel was {'removed' if removed else 'disabled'}" in current.last_error
     assert carrier.carried == []
 
 

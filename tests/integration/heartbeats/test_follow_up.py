@@ -199,7 +199,7 @@ def test_a_worker_that_dies_between_two_turns_repeats_neither(
     model = scripted(_reply(_recall(), memory_notes=["Ada asked."]), _reply(thinking="Ines it is."))
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    while len(model.requests) < 1 or _waiting(agent) < 2:
+    while len(model.requests) < 1 or _count_think_calls(agent) < 2:
         fleet.step()
     fleet.messages.clear()  # the broker loses all messages
     lose_lease(agent)
@@ -215,7 +215,7 @@ def test_a_worker_that_dies_between_two_turns_repeats_neither(
         assert Memory.objects.filter(content="Ada asked.").count() == 1
 
 
-def _waiting(agent: Agent) -> int:
+def _count_think_calls(agent: Agent) -> int:
     with tenant_transaction(agent.tenant_id):
         return ExternalCall.objects.filter(agent_id=agent.id, purpose="think").count()
 

@@ -273,14 +273,14 @@ def test_an_inquiry_without_a_web_is_refused_with_the_setting(
     assert last.energy_end == last.energy_start
 
 
-@pytest.mark.parametrize("kept", range(1, 8))
+@pytest.mark.parametrize("steps", range(1, 8))
 def test_a_worker_that_is_lost_between_calls_repeats_nothing(
-    fleet: Fleet, agent: Agent, scripted: Script, the_web: Web, kept: int
+    fleet: Fleet, agent: Agent, scripted: Script, the_web: Web, steps: int
 ) -> None:
     model = scripted(reply_inquiring(), ANSWER, REST)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    for _ in range(kept):
+    for _ in range(steps):
         if fleet.messages:
             fleet.step()
     # The broker loses the queued messages; each delivered message arrives once more.

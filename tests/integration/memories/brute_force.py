@@ -176,14 +176,14 @@ def _choose(
     limit: int,
     neighborhoods: Neighborhoods,
 ) -> tuple[list[Candidate], dict[tuple[UUID, UUID], float]]:
-    """Return the nearest, the wordiest, the best of the time that is spoken of, the turns beside all of these, and what the
-    best of them bring to mind, with what they lend.
+    """Return the seeds by meaning, by words and by the time span of the query, with the turns beside them, and the
+    neighbors of the best seeds with their association scores.
     """
-    limit_of_seeds = max(SEEDS, limit)
+    count = max(SEEDS, limit)
     near = [memory for memory in all_of_them if memory.similarity is not None]
-    chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:limit_of_seeds]
+    chosen = sorted(near, key=lambda memory: (-(memory.similarity or 0.0), memory.id))[:count]
     worded = [memory for memory in all_of_them if memory.words > 0]
-    chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:limit_of_seeds]
+    chosen += sorted(worded, key=lambda memory: (-memory.words, memory.id))[:count]
 
     def fit(candidate: Candidate) -> float:
         if candidate.similarity is None or not background.deviation:

@@ -178,20 +178,20 @@ def test_bringing_to_mind_and_reading_take_one_statement_each(mind: Agent, state
 def test_faded_and_least_active_activations_are_trimmed(
     mind: Agent, other_mind: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept, faded, slight = store_with_vectors(mind, [None] * 3)
+    active, faded, slight = store_with_vectors(mind, [None] * 3)
     (other,) = store_with_vectors(other_mind, [None])
     now = datetime.now(UTC)
-    bring_to_mind(mind, {kept: 1.0, slight: 0.1}, now)
+    bring_to_mind(mind, {active: 1.0, slight: 0.1}, now)
     bring_to_mind(mind, {faded: 1.0}, now - 8 * HOUR)
     bring_to_mind(other_mind, {other: 1.0}, now)
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
-        assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, slight, other}
+        assert set(Activation.objects.values_list("memory_id", flat=True)) == {active, slight, other}
     for name in ("AGENTS_WITH_FADED", "DROP_FADED"):
         monkeypatch.setattr(queries, name, getattr(queries, name).replace("500", "1"))
     assert trim_activations().done == 1
     with tenant_transaction(mind.tenant_id):
-        assert set(Activation.objects.values_list("memory_id", flat=True)) == {kept, other}
+        assert set(Activation.objects.values_list("memory_id", flat=True)) == {active, other}
 
 
 def test_a_crash_of_the_database_empties_it_and_it_fills_again(mind: Agent) -> None:

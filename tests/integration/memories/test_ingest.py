@@ -1,4 +1,4 @@
-"""Conversations become memories: streamed, once, whatever is wrong in the file."""
+"""Conversations become memories: streamed, once, with bad lines listed."""
 
 from __future__ import annotations
 

@@ -138,13 +138,13 @@ def test_agents_of_different_models_are_written_together(
             embedding_dimension=REMOTE.dimension,
         )
     bell, gull = fact("The bell rings."), fact("A gull cries.")
-    wanted = [
+    requests = [
         replace(of(mind, bell, gull, vectors=unit_vectors(1.0, 0.5)), model=installation_model()),
         replace(of(other_mind, bell, vectors=unit_vectors(1.0, dimension=512)), model=REMOTE),
         # Vectors of another model than the agent's: stored without them.
         replace(of(other_mind, gull, vectors=unit_vectors(1.0)), model=installation_model()),
     ]
-    write(tenant, wanted)
+    write(tenant, requests)
     assert [len(row.embedding) for row in memories_of(mind)] == [256, 256]
     assert [row.embedding[0] for row in memories_of(mind)] == [1.0, 0.5]
     one, other = memories_of(other_mind)
@@ -171,9 +171,9 @@ def test_a_missing_agent_and_unfit_vectors_are_refused(
 ) -> None:
     bell = fact("The bell rings.")
     for nobody in (uuid7(), foreign_mind.id):
-        wanted = [of(mind, bell), ToRemember(agent_id=nobody, memories=[bell])]
+        requests = [of(mind, bell), ToRemember(agent_id=nobody, memories=[bell])]
         with pytest.raises(NotFound, match=f"there is no agent {nobody}"):
-            write(tenant, wanted)
+            write(tenant, requests)
     with pytest.raises(Invalid, match="numbers each, got 64"):
         write(tenant, [of(mind, bell, vectors=unit_vectors(1.0, dimension=64))])
     with pytest.raises(Invalid, match="one row for each of 1 memories"):

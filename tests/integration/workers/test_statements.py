@@ -13,8 +13,8 @@ from apps.tenants.scope import APP, OPS
 from tests.integration.heartbeats.conftest import heartbeats_of, make_due
 from tests.integration.heartbeats.fleet import Fleet
 
-#: Dispatching, walking, asking and walking on, for a beat that recalls twice, stores and moves a goal: the last recall finds
-#: nothing clear, and asks for a theme that is on the tip of the tongue. Without BEGIN and COMMIT.
+#: The statements of dispatch, both legs and the call, for a heartbeat that recalls twice, stores a memory and moves a goal:
+#: the last recall has no clear memory, and a partial recall follows. Without BEGIN and COMMIT.
 MOST = 39
 
 

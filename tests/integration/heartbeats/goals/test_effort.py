@@ -190,9 +190,9 @@ def test_review_goals_shows_every_open_goal_to_a_further_turn(
 def test_a_review_shows_what_the_same_turn_thought_of(
     fleet: Fleet, agent: Agent, goals: tuple[Goal, Goal], scripted: Callable[..., ScriptedModel]
 ) -> None:
-    wanted = [{"title": "Name the islands"}, {"title": "Draw the currents", "state": "backburner"}]
+    ideas = [{"title": "Name the islands"}, {"title": "Draw the currents", "state": "backburner"}]
     model = scripted(
-        reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]), REST
+        reply_of(actions=[action("brainstorm_goals", goals=ideas), action("review_goals")]), REST
     )
     _allow(agent, "review_goals", "brainstorm_goals")
     with tenant_transaction(agent.tenant_id):

@@ -147,13 +147,13 @@ def test_a_brainstorm_adds_goals_within_limits_and_lists_the_rest(
     with tenant_transaction(agent.tenant_id):
         allowed = [*agent.allowed_actions, "brainstorm_goals", "review_goals"]
         Agent.objects.filter(id=agent.id).update(allowed_actions=allowed)
-    wanted = [
+    ideas = [
         {"title": "Sounding the reefs", "rationale": "again"},
         {"title": "Name the islands", "description": "each has one", "rationale": "maps need names"},
         {"title": "Draw the currents", "state": "backburner"},
     ]
     run_replies(
-        reply_of(actions=[action("brainstorm_goals", goals=wanted), action("review_goals")]), reply_of()
+        reply_of(actions=[action("brainstorm_goals", goals=ideas), action("review_goals")]), reply_of()
     )
     with tenant_transaction(agent.tenant_id):
         added = Goal.objects.filter(agent_id=agent.id, heartbeat_id=last_done(agent).id)

@@ -296,7 +296,7 @@ def _turns(
     *outcomes: ActionOutcome,
     names: Sequence[str] = ("recall", "recall"),
 ) -> Intent:
-    """Name an intent in each turn of one beat, with actions of these names; each recall of it has the next outcome."""
+    """Name an intent in each turn of one heartbeat, by actions of these names; each recall has the next outcome."""
     coming = iter(outcomes)
 
     def look(execution: Execution, decision: Decision) -> Act:
