@@ -1,4 +1,4 @@
-"""Memories of heartbeats: their retention and trust."""
+"""Memories and buffer items of heartbeats: retention, trust and promotion."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.fleet.contact import message_agent
-from apps.memories.models import (
-    Edge,
-    Memory,
-)
+from apps.goals.models import Goal
+from apps.goals.services.goals import create_goal
+from apps.memories.models import BufferItem, Edge, Memory
 from apps.memories.services.graph.relations import NewRelation, relate
+from apps.memories.services.retention.buffer import promote_buffers
 from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
 from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.conftest import last_heartbeat
-from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
+from tests.integration.heartbeats.conftest import REST, heartbeats_of, last_heartbeat
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, action_of, reply_of
 
 # --- Retention and trust -----------------------------------------------------------------------------
 
@@ -135,3 +137,68 @@ def test_a_repeated_note_adds_no_source_and_a_belief_lowers_its_trust(
         update_trust_of_ends(agent_id=agent.id, ends=new.ends)
         fact.refresh_from_db()
     assert fact.trust == pytest.approx(0.83 * 0.5)
+
+
+# --- Buffer items ------------------------------------------------------------------------------------
+
+MESSAGE = "The harbour pilot is called Ines Bravo, and she sails on Thursdays."
+HEADING = "## Heard lately, not yet remembered"
+
+
+@pytest.fixture
+def pilot_heartbeats(fleet: Fleet, agent: Agent, scripted: Script) -> HeartbeatRunner:
+    """Return the runner of the agent's heartbeats; its only goal is to find the pilot."""
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        create_goal(agent_id=agent.id, title="Ask the harbour pilot Ines Bravo", state=GoalState.ACTIVE)
+    return HeartbeatRunner(fleet, agent, scripted)
+
+
+def _message(agent: Agent, text: str) -> None:
+    with tenant_transaction(agent.tenant_id):
+        message_agent(agent_id=agent.id, text=text, actor="user:ada")
+
+
+def _buffer_items(agent: Agent) -> list[BufferItem]:
+    with tenant_transaction(agent.tenant_id):
+        return list(BufferItem.objects.filter(agent_id=agent.id))
+
+
+def test_a_message_in_the_buffer_is_shown_again(pilot_heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    _message(agent, MESSAGE)
+    assert HEADING not in pilot_heartbeats.run(REST)
+    (item,) = _buffer_items(agent)
+    assert (item.content, item.role, item.accesses) == (MESSAGE, "user", 0)
+    assert item.source == f"heartbeat:{heartbeats_of(agent)[-1].id}"
+    prompt = pilot_heartbeats.run(REST)
+    assert MESSAGE in prompt.split(HEADING)[1].split("##")[0]
+    assert _buffer_items(agent)[0].accesses == 1
+
+
+def test_a_buffer_item_shown_often_is_remembered(pilot_heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    _message(agent, MESSAGE)
+    for _ in range(4):
+        pilot_heartbeats.run(REST)
+    assert promote_buffers().done == 1
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.get(content=MESSAGE).role == "user"
+    prompt = pilot_heartbeats.run(REST)
+    assert HEADING not in prompt
+    assert MESSAGE in prompt
+
+
+def test_a_request_to_remember_is_stored_with_full_importance(
+    pilot_heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
+    _message(agent, "Remember this: the gate code is 4711.")
+    pilot_heartbeats.run(REST)
+    assert promote_buffers().done == 1
+    with tenant_transaction(agent.tenant_id):
+        assert Memory.objects.get(content__startswith="Remember this").importance == 1.0
+
+
+def test_a_heartbeat_without_percepts_adds_no_buffer_item(
+    pilot_heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
+    pilot_heartbeats.run(REST)
+    assert _buffer_items(agent) == []
