@@ -1,4 +1,4 @@
-"""A real PostgreSQL for the tests that need one: thrown away afterwards, served under the application's own role."""
+"""A real, throw-away PostgreSQL, used under the application's own roles."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def cleaner(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[psyco
 
 @pytest.fixture(scope="session")
 def emptier(cleaner: psycopg.Connection[Any]) -> Emptier:
-    """Return what empties the database."""
+    """Return the service that empties the database."""
     return Emptier(cleaner)
 
 
 @pytest.fixture
 def database(emptier: Emptier, django_db_blocker: Any) -> Iterator[None]:
-    """Let the test use the database through every role, and empty it afterwards: tests commit, as the product does."""
+    """Open the database to the test through each role, and empty it afterwards: tests commit, as the product does."""
     with django_db_blocker.unblock():
         yield
         emptier.empty()
@@ -60,7 +60,7 @@ def database(emptier: Emptier, django_db_blocker: Any) -> Iterator[None]:
 
 @pytest.fixture
 def tenant(database: None) -> Tenant:
-    """Return a tenant of its own for the test."""
+    """Return a tenant for this test alone."""
     return create_tenant(slug="acme", name="Acme")
 
 
