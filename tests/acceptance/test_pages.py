@@ -44,7 +44,7 @@ from tests.factories.memories import (
 )
 from tests.factories.selves import BeliefFactory
 from tests.factories.users import PASSWORD, UserFactory
-from tests.support.database import Emptier
+from tests.support.database import DatabaseCleaner
 
 CHROMIUM = find_chromium()
 pytestmark = [
@@ -135,7 +135,9 @@ def run_agents(tenant: Tenant) -> tuple[Agent, list[Heartbeat]]:
 
 
 @pytest.fixture(scope="module")
-def scene(address: str, browser: Browser, emptier: Emptier, django_db_blocker: Any) -> Iterator[Scene]:
+def scene(
+    address: str, browser: Browser, emptier: DatabaseCleaner, django_db_blocker: Any
+) -> Iterator[Scene]:
     """Return the scene that all tests of this file share, in their order."""
     with django_db_blocker.unblock():
         tenant = create_tenant(slug="acme", name="Acme")

@@ -122,7 +122,7 @@ class ExternalCallFactory(TenantRowFactory[ExternalCall]):
     ended_at = factory.LazyAttribute(lambda o: o.heartbeat.started_at + timedelta(milliseconds=900))
 
 
-class ErrandFactory(TenantRowFactory[ExternalCall]):
+class MaintenanceCallFactory(TenantRowFactory[ExternalCall]):
     """A maintenance call."""
 
     class Meta:

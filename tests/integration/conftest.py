@@ -15,7 +15,7 @@ from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import create_tenant
 from config.servers.postgres import EmbeddedPostgres
 from tests.support.cluster import migrated_server, set_serving_passwords
-from tests.support.database import Emptier, use_database
+from tests.support.database import DatabaseCleaner, use_database
 
 
 @pytest.fixture(scope="session")
@@ -45,13 +45,13 @@ def cleaner(django_db_setup: None, postgres: EmbeddedPostgres) -> Iterator[psyco
 
 
 @pytest.fixture(scope="session")
-def emptier(cleaner: psycopg.Connection[Any]) -> Emptier:
+def emptier(cleaner: psycopg.Connection[Any]) -> DatabaseCleaner:
     """Return the service that empties the database."""
-    return Emptier(cleaner)
+    return DatabaseCleaner(cleaner)
 
 
 @pytest.fixture
-def database(emptier: Emptier, django_db_blocker: Any) -> Iterator[None]:
+def database(emptier: DatabaseCleaner, django_db_blocker: Any) -> Iterator[None]:
     """Open the database to the test through each role, and empty it afterwards: tests commit, as the product does."""
     with django_db_blocker.unblock():
         yield

@@ -36,10 +36,10 @@ from tests.factories.goals import (
 )
 from tests.factories.heartbeats import (
     DailyUsageFactory,
-    ErrandFactory,
     ExternalCallFactory,
     HeartbeatFactory,
     LedgerEntryFactory,
+    MaintenanceCallFactory,
     PerceptFactory,
     ScheduleFactory,
 )
@@ -135,14 +135,14 @@ def make_world(tenant: Tenant, *, text: str = "the river") -> World:
             heartbeat,
             call,
             LedgerEntryFactory(call=call),
-            LedgerEntryFactory(call=ErrandFactory(agent=agent, error=text, reply=text)),
-            ErrandFactory(
+            LedgerEntryFactory(call=MaintenanceCallFactory(agent=agent, error=text, reply=text)),
+            MaintenanceCallFactory(
                 agent=agent,
                 error=text,
                 subject={"episode": str(episode.id)},
                 subject_key=f"episode:{episode.id}",
             ),
-            ErrandFactory(
+            MaintenanceCallFactory(
                 agent=agent,
                 purpose="extract",
                 subject={"memories": [str(memory.id)]},

@@ -30,7 +30,7 @@ def use_database(owner_url: str) -> None:
         settings.update({key: database[key] for key in ("NAME", "USER", "PASSWORD", "HOST", "PORT")})
 
 
-class Emptier:
+class DatabaseCleaner:
     """Empties the database through a session that may delete everything: past row security, privileges and references."""
 
     def __init__(self, session: psycopg.Connection[Any]) -> None:

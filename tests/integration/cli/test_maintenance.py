@@ -13,7 +13,7 @@ from apps.memories.services.jobs.rounds import record_job_run
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from tests.factories.agents import AgentFactory
-from tests.factories.heartbeats import ErrandFactory
+from tests.factories.heartbeats import MaintenanceCallFactory
 from tests.integration.cli.conftest import Arbor
 
 LATE = "the job arbor.decay.fade_memories has not succeeded for 2 h"
@@ -63,7 +63,7 @@ def agents(tenant: Tenant) -> list[Agent]:
     with tenant_transaction(tenant.id):
         created = [AgentFactory.create(name=name) for name in ("Vega", "Altair")]
         for agent in created:
-            ErrandFactory.create(agent=agent, ended_at=agent.created_at)
+            MaintenanceCallFactory.create(agent=agent, ended_at=agent.created_at)
     return created
 
 

@@ -15,7 +15,7 @@ from tests.factories.users import UserFactory
 from tests.support.console import World, sign_in
 from tests.support.console_crawls import OwnerCrawl, ViewerCrawl, crawl_as_owner, crawl_as_viewer
 from tests.support.console_rows import make_world
-from tests.support.database import Emptier
+from tests.support.database import DatabaseCleaner
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +69,7 @@ def root(database: None) -> Client:
 
 
 @pytest.fixture(scope="session")
-def seen_by_viewer(emptier: Emptier, django_db_blocker: Any) -> ViewerCrawl:
+def seen_by_viewer(emptier: DatabaseCleaner, django_db_blocker: Any) -> ViewerCrawl:
     """Return every page as a viewer sees it; the database is empty again."""
     with django_db_blocker.unblock():
         crawled = crawl_as_viewer()
@@ -78,7 +78,9 @@ def seen_by_viewer(emptier: Emptier, django_db_blocker: Any) -> ViewerCrawl:
 
 
 @pytest.fixture(scope="session")
-def seen_by_owner(seen_by_viewer: ViewerCrawl, emptier: Emptier, django_db_blocker: Any) -> OwnerCrawl:
+def seen_by_owner(
+    seen_by_viewer: ViewerCrawl, emptier: DatabaseCleaner, django_db_blocker: Any
+) -> OwnerCrawl:
     """Return every page as an owner sees it; the earlier crawl has filled the caches of the process."""
     with django_db_blocker.unblock():
         crawled = crawl_as_owner()

@@ -11,7 +11,7 @@ from apps.calls.models import CallStatus, ExternalCall
 from apps.heartbeats.services import schedule
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.statements import change, fetch
-from tests.factories.heartbeats import ErrandFactory
+from tests.factories.heartbeats import MaintenanceCallFactory
 from tests.integration.heartbeats.conftest import make_due
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -53,7 +53,7 @@ def test_frequent_updates_touch_no_index(fleet: Fleet, agent: Agent, table: str,
 
 def test_a_maintenance_call_has_its_own_status_and_lease(agent: Agent) -> None:
     with tenant_transaction(agent.tenant_id):
-        call = ErrandFactory(agent=agent, status=CallStatus.RUNNING)
+        call = MaintenanceCallFactory(agent=agent, status=CallStatus.RUNNING)
         change("UPDATE calls_externalcall SET lease_until = now() WHERE tenant_id = %(tenant)s")
         row = ExternalCall.objects.get(id=call.id)
         assert (row.errand_status, row.errand_lease) == ("running", row.lease_until)
