@@ -28,23 +28,27 @@ from arbor.models.ports import ModelReply
 
 log = structlog.get_logger(__name__)
 
-# A reply counts only under the lease of its request; its cost is charged in any case.
+# A reply counts only under the lease of its request; its cost is charged in any case. Calls are also named by an array of
+# ids, and heartbeats looked up by a LIMIT: the planner expects a hundred rows of JSON, and would read all of the tenant's.
 _END = f"""
 WITH result AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(results)s::json) AS result (call uuid, attempt int, status text, reply text, error text,
         error_kind text)
 ), locked AS MATERIALIZED (
     SELECT c.id FROM calls_externalcall c JOIN result ON result.call = c.id AND result.attempt = c.attempts
-    WHERE c.tenant_id = %(tenant)s AND c.status = 'running' ORDER BY c.id FOR UPDATE OF c
+    WHERE c.tenant_id = %(tenant)s AND c.id = ANY(%(calls)s::uuid[]) AND c.status = 'running'
+    ORDER BY c.id FOR UPDATE OF c
 ), ended AS (
     UPDATE calls_externalcall c SET status = result.status, reply = result.reply, error = result.error,
         error_kind = result.error_kind, ended_at = now(), lease_until = NULL
     FROM locked JOIN result ON result.call = locked.id
-    WHERE c.tenant_id = %(tenant)s AND c.id = locked.id
+    WHERE c.tenant_id = %(tenant)s AND c.id = locked.id AND c.id = ANY(%(calls)s::uuid[])
     RETURNING c.id, c.agent_id, c.heartbeat_id
 ), {CHARGE}
 SELECT ended.id, h.epoch, a.name FROM ended
-JOIN heartbeats_heartbeat h ON h.tenant_id = %(tenant)s AND h.id = ended.heartbeat_id
+CROSS JOIN LATERAL (
+    SELECT epoch FROM heartbeats_heartbeat WHERE tenant_id = %(tenant)s AND id = ended.heartbeat_id LIMIT 1
+) h
 JOIN agents_agent a ON a.tenant_id = %(tenant)s AND a.id = ended.agent_id
 """  # noqa: S608 (our own words)
 
@@ -88,10 +92,11 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
 def _store(results: Sequence[CallResult], tenant_id: UUID) -> set[UUID]:
     """Store results in one transaction: one statement, and one for each truncated reply."""
     charges = [charge for result in results if (charge := _charge_of(result)) is not None]
-    with tenant_transaction(tenant_id):
+    with tenant_transaction(tenant_id, generic_plans=True):
         rows = fetch(
             _END,
             results=to_json([_row(result) for result in results]),
+            calls=[result.call.call_id for result in results],
             charges=charges_json(charges),
         )
         for result in results:

@@ -74,7 +74,7 @@ SELECT
     ) theme) AS themes,
     (SELECT coalesce(json_agg(edge), '[]') FROM (
         SELECT m.id, m.content, x.level FROM memories_activation x
-        JOIN memories_memory m ON m.tenant_id = x.tenant_id AND m.id = x.memory_id
+        JOIN memories_memory m ON m.tenant_id = x.tenant_id AND m.agent_id = x.agent_id AND m.id = x.memory_id
         LEFT JOIN memories_memoryaccess c ON c.tenant_id = m.tenant_id AND c.memory_id = m.id
         CROSS JOIN (SELECT min(started_at) AS began FROM (
             SELECT started_at FROM heartbeats_heartbeat
