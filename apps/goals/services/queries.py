@@ -10,14 +10,15 @@ LOCK_AGENTS = """
 SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = ANY(%(agents)s::uuid[])
 ORDER BY id FOR NO KEY UPDATE
 """
-#: In the order of `loading._goal`; read in binary form, for every heartbeat that changes a goal.
+#: In the order of `loading._goal`; read in binary form, for every heartbeat that changes a goal. Ordered by agents first: by
+#: ids alone, the planner reads all of the tenant's goals in the order of their key.
 LOCK_OPEN_GOALS = """
 SELECT agent_id, id, parent_id, title, description, state, layer, source, fraction, fraction_by_hand, blocked_by,
     blocked_by_goal_id, emotional_valence, expected_reward, effort, deadline, heartbeat_id, rule, touched_at,
     completed_at, abandoned_at, abandonment_reason
 FROM goals_goal
 WHERE tenant_id = %(tenant)s AND agent_id = ANY(%(agents)s::uuid[]) AND state IN ('active', 'queued', 'backburner')
-ORDER BY id FOR UPDATE
+ORDER BY agent_id, id FOR UPDATE
 """
 #: {source: [mean reward, goals]} of an agent's latest goals that ended; the agent is `a`. Goals are looked up one by one:
 #: for a join the planner reads all of the tenant's.

@@ -34,7 +34,8 @@ WITH pending AS MATERIALIZED (
 ), short AS MATERIALIZED (
     SELECT s.agent_id FROM heartbeats_heartbeatschedule s
     JOIN pending ON pending.agent_id = s.agent_id AND pending.epoch = s.epoch
-    WHERE s.tenant_id = %(tenant)s AND s.state = 'running' AND s.lease_until < now() + %(enough)s::interval
+    WHERE s.tenant_id = %(tenant)s AND s.agent_id = ANY(ARRAY(SELECT agent_id FROM pending))
+        AND s.state = 'running' AND s.lease_until < now() + %(enough)s::interval
     ORDER BY s.agent_id FOR UPDATE OF s
 ), locked AS MATERIALIZED (
     SELECT c.id FROM calls_externalcall c

@@ -68,7 +68,10 @@ FROM agents_agent a
 JOIN agents_agentstate s ON s.tenant_id = a.tenant_id AND s.agent_id = a.id
 JOIN tenants_tenant t ON t.id = a.tenant_id
 LEFT JOIN agents_agentpolicy p ON p.tenant_id = a.tenant_id AND p.agent_id = a.id
-LEFT JOIN heartbeats_heartbeatschedule schedule ON schedule.tenant_id = a.tenant_id AND schedule.agent_id = a.id
+LEFT JOIN LATERAL (
+    SELECT interval_s, paused_until FROM heartbeats_heartbeatschedule
+    WHERE tenant_id = a.tenant_id AND agent_id = a.id LIMIT 1
+) schedule ON true
 CROSS JOIN LATERAL (
     SELECT count(*) AS percepts, count(*) FILTER (WHERE kind = 'user_message') AS user_messages FROM (
         SELECT kind FROM heartbeats_percept WHERE tenant_id = a.tenant_id AND agent_id = a.id AND heartbeat_id IS NULL

@@ -12,7 +12,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.tenants.protection import OWNER
-from apps.tenants.scope import APP, OPS
+from apps.tenants.scope import APP, OPS, tenant_transaction
 from tests.integration.heartbeats.conftest import make_due
 from tests.integration.heartbeats.fleet import Fleet
 
@@ -22,16 +22,33 @@ LARGE = (
     "calls_externalcall",
     "goals_goal",
     "goals_intent",
+    "heartbeats_heartbeatschedule",
     "heartbeats_heartbeat",
     "memories_edge",
     "memories_memory",
     "memories_mind",
+    "memories_term",
     "selves_belief",
     "selves_identityaspect",
 )
 
 
-def test_heartbeats_read_few_rows_of_large_tables(fleet: Fleet, agent: Agent) -> None:
+#: Copies a row of an agent for each new one: tables that are not analyzed, but have pages.
+_COPIED = (
+    "agents_agentstate",
+    "heartbeats_heartbeatschedule",
+    "memories_mind",
+    "goals_goal",
+    "heartbeats_heartbeat",
+)
+_COLUMNS = """
+SELECT string_agg(quote_ident(attname), ', ') FROM pg_attribute
+WHERE attrelid = %s::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+"""
+
+
+@pytest.mark.parametrize("others", [0, 300])
+def test_heartbeats_read_few_rows_of_large_tables(fleet: Fleet, agent: Agent, others: int) -> None:
     wide: set[str] = set()
     indexes: set[str] = set()
 
@@ -44,7 +61,10 @@ def test_heartbeats_read_few_rows_of_large_tables(fleet: Fleet, agent: Agent) ->
             indexes.update(node["Index Name"] for node in _nodes(plan) if "Index Name" in node)
         return execute(sql, params, many, context)
 
-    for _ in range(6):  # each mode once
+    for beat in range(7):  # one to have rows of everything, then each mode once
+        if beat == 1:
+            _add_others(agent, others)
+            wide.clear()
         make_due(agent)
         with ExitStack() as stack:
             fleet.dispatch()
@@ -62,6 +82,30 @@ def test_tables_without_rows_have_first_statistics() -> None:
             "SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'memories_edge' AND attname LIKE '%%t_id'"
         )
         assert dict(cursor.fetchall()) == {"tenant_id": 1.0, "agent_id": 5.0}
+
+
+def _add_others(agent: Agent, number: int) -> None:
+    with tenant_transaction(agent.tenant_id), connections[APP].cursor() as cursor:
+        _copy(
+            cursor, "agents_agent", agent, "a.id", {"id": "n.id", "name": "n.id", "public_id": "n.id"}, number
+        )
+        for table in _COPIED:
+            of_agent = {"agent_id": "n.id", "id": "gen_random_uuid()"}
+            _copy(cursor, table, agent, "a.agent_id", of_agent, number)
+
+
+def _copy(cursor: Any, table: str, agent: Agent, owner: str, changed: dict[str, str], number: int) -> None:
+    """Insert a copy of one of the agent's rows for each of so many other agents."""
+    cursor.execute(_COLUMNS, [table])
+    columns = cursor.fetchone()[0]
+    values = ", ".join(f"'{name}', {value}" for name, value in changed.items() if name in columns.split(", "))
+    cursor.execute(
+        f"INSERT INTO {table} ({columns}) SELECT {', '.join(f'copy.{name}' for name in columns.split(', '))}"
+        f" FROM (SELECT ctid FROM {table} a WHERE {owner} = %s LIMIT 1) one JOIN {table} a ON a.ctid = one.ctid"
+        " CROSS JOIN (SELECT md5('other ' || i)::uuid AS id FROM generate_series(1, %s) i) n"
+        f" CROSS JOIN LATERAL jsonb_populate_record(a, jsonb_build_object({values})) copy",
+        [agent.id, number],
+    )
 
 
 def _wide_reads(plan: dict[str, Any]) -> Iterator[str]:

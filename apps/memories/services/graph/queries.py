@@ -161,7 +161,9 @@ WITH touched AS (
 )
 INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed)
 SELECT m.tenant_id, m.id, m.agent_id, true, true, true, false
-FROM touched JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = touched.id ORDER BY m.id
+FROM touched CROSS JOIN LATERAL (
+    SELECT tenant_id, id, agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = touched.id LIMIT 1
+) m ORDER BY m.id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET stale = true
 """
 
