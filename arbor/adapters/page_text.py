@@ -23,16 +23,16 @@ def is_readable(kind: str) -> bool:
 
 def read_page(content: bytes, *, kind: str, charset: str | None) -> tuple[str, str]:
     """Return title and text of a page; the text is empty for a page without one. `charset` is the server's."""
-    text = _decoded(content, charset)
+    text = _decode(content, charset)
     if kind not in _MARKED_UP:
         return "", storable(text)
     # Bytes without a charset are decoded by the page's own declaration.
-    found = _extractor().bare_extraction(
+    extracted = _extractor().bare_extraction(
         text if charset else content, include_comments=False, with_metadata=True
     )
-    if found is None:
+    if extracted is None:
         return "", ""
-    document = found if isinstance(found, dict) else found.as_dict()
+    document = extracted if isinstance(extracted, dict) else extracted.as_dict()
     title = " ".join(str(document.get("title") or "").split())
     return storable(title)[:TITLE_LENGTH], storable(str(document.get("text") or ""))
 
@@ -43,7 +43,7 @@ def _extractor() -> Any:
     return importlib.import_module("trafilatura")
 
 
-def _decoded(content: bytes, charset: str | None) -> str:
+def _decode(content: bytes, charset: str | None) -> str:
     try:
         return content.decode(charset or "utf-8", errors="replace")
     except LookupError:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import httpx
 
 from arbor.adapters.page_text import READABLE_TYPES, is_readable, read_page
-from arbor.adapters.web_client import asked, body_of, web_client
+from arbor.adapters.web_client import read_body, stream_get, web_client
 from arbor.errors import WebFailed, WebRefused
 from arbor.web.addresses import AllowList, is_public
 from arbor.web.ports import Page
 
-MOST_REDIRECTS = 5
+MAX_REDIRECTS = 5
 _ACCEPT = ", ".join(sorted(READABLE_TYPES))
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -31,24 +31,24 @@ class WebFetch:
     def fetch(self, url: str, *, deadline_s: float) -> Page:
         """Fetch a page; each redirect is checked like the address itself. Raises WebFailed with the reason."""
         ends = time.monotonic() + deadline_s
-        for _ in range(MOST_REDIRECTS + 1):
-            came = self._ask(self._checked(url), deadline_s=max(ends - time.monotonic(), 0.001))
-            if isinstance(came, Page):
-                return came
-            url = came
-        raise WebFailed(f"{_shown(url)}: more than {MOST_REDIRECTS} redirects")
+        for _ in range(MAX_REDIRECTS + 1):
+            answer = self._ask(self._check_url(url), deadline_s=max(ends - time.monotonic(), 0.001))
+            if isinstance(answer, Page):
+                return answer
+            url = answer
+        raise WebFailed(f"{_shorten_url(url)}: more than {MAX_REDIRECTS} redirects")
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
 
-    def _checked(self, url: str) -> httpx.URL:
+    def _check_url(self, url: str) -> httpx.URL:
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, TypeError) as error:
             raise WebFailed(f"{url[:200]!r} is no address: {error}") from error
         if parsed.scheme not in ("http", "https") or not parsed.host:
-            raise WebRefused(f"{_shown(url)}: only http and https addresses are read")
+            raise WebRefused(f"{_shorten_url(url)}: only http and https addresses are read")
         if parsed.userinfo:
             raise WebRefused(f"an address with a user and password is not read: {parsed.host}")
         if not self._allow.permits(parsed.host):
@@ -59,32 +59,32 @@ class WebFetch:
 
     def _ask(self, url: httpx.URL, *, deadline_s: float) -> Page | str:
         """Return the page, or the address of its redirect."""
-        where = _shown(str(url))
-        with asked(self._client, url, where=where, accept=_ACCEPT, deadline_s=deadline_s) as response:
+        where = _shorten_url(str(url))
+        with stream_get(self._client, url, where=where, accept=_ACCEPT, deadline_s=deadline_s) as response:
             if response.status_code in _REDIRECTS and response.headers.get("location"):
-                return _joined(url, response.headers["location"])
+                return _join_url(url, response.headers["location"])
             if response.status_code != httpx.codes.OK:
                 raise WebFailed(f"{where} answered {response.status_code}")
-            kind, charset = _type_of(response)
+            kind, charset = _content_type(response)
             if not is_readable(kind):
                 raise WebFailed(f"{where} is {kind or 'of no type'}, which is not read as text")
-            content = body_of(response, where=where, most=self._page_bytes)
+            content = read_body(response, where=where, max_bytes=self._page_bytes)
         title, text = read_page(content, kind=kind, charset=charset)
         return Page(url=str(url), title=title, text=text)
 
 
-def _joined(url: httpx.URL, location: str) -> str:
+def _join_url(url: httpx.URL, location: str) -> str:
     try:
         return str(url.join(location))
     except httpx.InvalidURL as error:
-        raise WebFailed(f"{_shown(str(url))} redirects to no address: {error}") from error
+        raise WebFailed(f"{_shorten_url(str(url))} redirects to no address: {error}") from error
 
 
-def _type_of(response: httpx.Response) -> tuple[str, str | None]:
+def _content_type(response: httpx.Response) -> tuple[str, str | None]:
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind, response.charset_encoding
 
 
-def _shown(url: str) -> str:
+def _shorten_url(url: str) -> str:
     """Shorten an address for a message, without its query, which may be secret."""
     return url.partition("?")[0].partition("#")[0][:200]

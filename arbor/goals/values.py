@@ -19,7 +19,7 @@ MAX_QUEUED = 10
 # The origin of seed 000 saw agents drown in goals of their own making and capped all open ones.
 MAX_OPEN = 50
 # New goals of one heartbeat, by actions and by goal updates together (the origin of seed 000).
-MAX_NEW_PER_BEAT = 3
+MAX_NEW_PER_HEARTBEAT = 3
 # C0 and C1 controls, what ends a line, and what turns the direction of text around: a list of goals is read on terminals.
 _NOT_IN_TITLES = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 # As much as the same events move the mood (`arbor.selves.emotions`, from the origin of seed 004).

@@ -16,7 +16,7 @@ from arbor.goals.intents import IntentStatus, is_stale_lock
 from arbor.goals.ordering import Scale, weigh
 from arbor.goals.plans import PlanStatus
 from arbor.goals.priority import PriorityWeights
-from arbor.goals.review import Reviewed, flag_goal, review
+from arbor.goals.review import ReviewedGoal, flag_goal, review
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
@@ -75,13 +75,13 @@ def circumstances_of(
     )
 
 
-def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, Reviewed]:
+def _view_goal(row: Sequence[Any], scale: Scale) -> tuple[GoalView, ReviewedGoal]:
     id_, title, description, state, layer, source, fraction, deadline_at, touched_at, parent_id = row[:10]
     stated_reward, effort, valence, rule, notes, blocker, contradiction, is_present = row[10:18]
     intents, intents_open, intents_done, actions, plan, plan_reason = row[18:]
     deadline = None if deadline_at is None else datetime.fromisoformat(deadline_at)
     goal_source = GoalSource(source)
-    reviewed = Reviewed(
+    reviewed = ReviewedGoal(
         id=id_,
         title=title,
         state=GoalState(state),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
-from arbor.goals.injection import Circumstances, Rule, has_recovered, injected_goals
+from arbor.goals.injection import Circumstances, Rule, apply_goal_rules, has_recovered
 from arbor.goals.ordering import Scale, weigh
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
@@ -40,7 +40,7 @@ def inject_goals(heartbeat: Beat) -> Steps[Beat]:
         return NodeResult(state=heartbeat)
     situation, opening = heartbeat.situation, heartbeat.opening
     circumstances = _circumstances(heartbeat, opening.circumstances)
-    to_inject = injected_goals(circumstances)
+    to_inject = apply_goal_rules(circumstances)
     ended = [goal for goal in situation.goals if goal.rule == Rule.SURVIVAL]
     ended = ended if has_recovered(circumstances) else []
     if not (to_inject or ended):

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from arbor.errors import ArborError, Invalid, NotFound
 from arbor.goals.backlog import Backlog
 from arbor.goals.commitments import require_active
-from arbor.goals.injection import Injected
+from arbor.goals.injection import InjectedGoal
 from arbor.goals.intents import NO_WORK, carries_out
 from arbor.goals.plans import MAX_DEPENDENCIES, PlanDraft, StepDraft
 from arbor.goals.rows import GoalRow
@@ -154,7 +154,7 @@ class Changes:
         )
         self._record(goal, GoalChangeKind.CREATED, f"it is {goal.state}")
 
-    def inject(self, injected: Injected) -> GoalRow:
+    def inject(self, injected: InjectedGoal) -> GoalRow:
         """Add a goal that a rule created."""
         goal = self._backlog.add(
             NewGoalRequest(

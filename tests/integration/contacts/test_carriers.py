@@ -69,7 +69,7 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
     work(messages)
     stands = as_it_stands(message)
     assert (stands.status, stands.attempts) == (DeliveryStatus.PENDING, 1)
-    assert f"answered {status}; 2xx says that it has the message" in stands.last_error
+    assert f"answered {status}; a receiver confirms a message with 2xx" in stands.last_error
     assert stands.sent_at is None
     assert timedelta(seconds=50) < waits_for(message) <= WAITS[0]
     let_time_pass(message)

@@ -13,7 +13,7 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import (
     FURTHER_ON,
     MAX_ACTIVE,
-    MAX_NEW_PER_BEAT,
+    MAX_NEW_PER_HEARTBEAT,
     MAX_QUEUED,
     GoalSource,
     GoalState,
@@ -88,7 +88,7 @@ def test_a_goal_that_cannot_be_added_leaves_nothing(
 
 
 def test_one_heartbeat_adds_three_goals_at_most_and_a_person_more() -> None:
-    goals = [goal_row(f"Goal {number}", heartbeat_id=BEAT) for number in range(MAX_NEW_PER_BEAT)]
+    goals = [goal_row(f"Goal {number}", heartbeat_id=BEAT) for number in range(MAX_NEW_PER_HEARTBEAT)]
     with pytest.raises(LimitReached, match="at most 3 new goals"):
         backlog_of(*goals).add(NewGoalRequest(title="One more"))
     backlog_of(*goals, heartbeat_id=uuid4()).add(NewGoalRequest(title="One more"))

@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from arbor.goals.plans import PlanStatus
-from arbor.goals.review import Advice, GoalFlag, Reviewed, flag_goal, relevance, review
+from arbor.goals.review import Advice, GoalFlag, ReviewedGoal, flag_goal, relevance, review
 from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 
-def seen(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0), **of: Any) -> Reviewed:
-    return Reviewed(**{"id": "g1", "title": "Map the river", "state": state, "touched_at": NOW - idle, **of})
+def seen(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0), **of: Any) -> ReviewedGoal:
+    return ReviewedGoal(
+        **{"id": "g1", "title": "Map the river", "state": state, "touched_at": NOW - idle, **of}
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def seen(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0),
         (seen(plan=PlanStatus.ABANDONED, intents=2, intents_open=1), ()),
     ],
 )
-def test_a_review_flags_what_wants_attention(goal: Reviewed, expected: tuple[GoalFlag, ...]) -> None:
+def test_a_review_flags_what_wants_attention(goal: ReviewedGoal, expected: tuple[GoalFlag, ...]) -> None:
     assert flag_goal(goal, NOW) == expected
 
 
@@ -62,12 +64,12 @@ def test_a_review_flags_what_wants_attention(goal: Reviewed, expected: tuple[Goa
     ],
 )
 def test_a_goal_comes_nearer_by_memories_themes_and_deadline(
-    goal: Reviewed, themes: tuple[str, ...], expected: float
+    goal: ReviewedGoal, themes: tuple[str, ...], expected: float
 ) -> None:
     assert relevance(goal, themes=themes, now=NOW) == expected
 
 
-def advice(*goals: Reviewed, themes: tuple[str, ...] = ()) -> list[tuple[Advice, str]]:
+def advice(*goals: ReviewedGoal, themes: tuple[str, ...] = ()) -> list[tuple[Advice, str]]:
     return [(issue.advice, issue.goal_id) for issue in review(goals, themes=themes, now=NOW)]
 
 
@@ -131,7 +133,7 @@ def test_what_goes_against_a_belief_is_suggested_to_be_given_up_and_says_against
         (seen(plan=PlanStatus.COMPLETED, intents=1, intents_done=1), "every step of its plan is done"),
     ],
 )
-def test_each_flag_is_told_in_words(goal: Reviewed, words: str) -> None:
+def test_each_flag_is_told_in_words(goal: ReviewedGoal, words: str) -> None:
     (issue,) = review([goal], themes=(), now=NOW)
     assert (issue.advice, issue.goal_id) == (Advice.ATTEND, "g1")
     assert words in issue.text
