@@ -23,17 +23,17 @@ from arbor.goals.rows import (
 )
 from arbor.goals.steps import Steps
 from arbor.goals.values import (
-    FURTHER_ON,
+    FEELING_OF_FAILED_STEP,
+    FEELING_OF_PROGRESS,
     MAX_NEW_PER_HEARTBEAT,
-    STEP_FAILED,
     BacklogCounts,
     GoalState,
     NewGoalRequest,
     admit,
-    checked_title,
+    check_new_goal,
     default_state,
-    felt_after,
     move,
+    move_feeling,
     require_room,
 )
 from arbor.ids import read_id, uuid7
@@ -93,7 +93,7 @@ class Backlog:
         Raises Invalid for a title that is empty or too long, or a place too deep, AlreadyExists, LimitReached, NotFound
         for the parent.
         """
-        title = checked_title(request)
+        title = check_new_goal(request)
         self._require_room_in_heartbeat()
         parent = self.goal(request.parent_id) if request.parent_id else None
         if parent is not None:
@@ -147,7 +147,7 @@ class Backlog:
             if not 0 <= fraction <= 1:
                 raise Invalid(f"a goal's progress is 0 to 1, got {fraction}")
             if fraction > goal.fraction:
-                goal.emotional_valence = felt_after(goal.emotional_valence, FURTHER_ON)
+                goal.emotional_valence = move_feeling(goal.emotional_valence, FEELING_OF_PROGRESS)
             goal.fraction = fraction
             # A fraction set by hand takes precedence over the mean of a goal's parts.
             goal.fraction_by_hand = bool(self._endings.children(goal))
@@ -252,7 +252,7 @@ class Backlog:
         self._steps.attempt(intent, error=error, final=final, part=part)
         if error and intent.goal_id in self._goals:
             goal = self._goals[intent.goal_id]
-            goal.emotional_valence = felt_after(goal.emotional_valence, STEP_FAILED)
+            goal.emotional_valence = move_feeling(goal.emotional_valence, FEELING_OF_FAILED_STEP)
             self._log.changed(goal)
         return intent
 

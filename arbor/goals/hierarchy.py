@@ -49,7 +49,9 @@ def require_place[K: Hashable](goal: K | None, parent: K, parents: Mapping[K, K 
         raise Invalid("a goal cannot be a part of itself, nor of one of its own parts")
     below = 1 if goal is None else _height(goal, parents)
     if len(above) + below > MAX_DEPTH:
-        raise Invalid(f"goals are nested at most {MAX_DEPTH} deep; choose a parent further up, or none")
+        raise Invalid(
+            f"goals stand at most {MAX_DEPTH} deep; make it a part of one further up, or of none at all"
+        )
 
 
 def _chain[K: Hashable](goal: K, parents: Mapping[K, K | None]) -> list[K]:

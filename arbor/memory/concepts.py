@@ -1,4 +1,4 @@
-"""Concepts: keys under which two names mean the same idea, and the hierarchy of broader concepts."""
+"""Concepts: the names of ideas, their keys, and the limits of the hierarchy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arbor.errors import Invalid
 
 #: The longest name and the longest key of a concept, in characters.
 NAME_LENGTH = 100
-#: The most levels above a concept: as deep as any ontology that people can read.
+#: The most levels above a concept.
 MAX_DEPTH = 16
 #: Characters around a name in running text that are no part of it.
 _QUOTES = " \"'“”‘’«»"
@@ -18,26 +18,26 @@ _ENDS = ".,;:!?"
 
 
 def concept_name(name: str) -> str:
-    """Return the name as it is shown: white space folded, without the punctuation around it.
+    """Return a name in its shown form: white space folded, without the punctuation around it.
 
-    Raises Invalid for one that is empty, longer than 100 characters, or cannot be stored.
+    Raises Invalid for a name that is empty, longer than 100 characters, or cannot be stored.
     """
     if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
-        raise Invalid("a concept's name must not hold a NUL character or half a surrogate pair")
-    shown = _bare(unicodedata.normalize("NFC", name))
+        raise Invalid("a concept's name must not contain a NUL character or half a surrogate pair")
+    shown = _strip_punctuation(unicodedata.normalize("NFC", name))
     if not shown or len(shown) > NAME_LENGTH:
         raise Invalid(f"a concept's name must have 1 to {NAME_LENGTH} characters, got {len(shown)}")
     return shown
 
 
 def concept_key(name: str) -> str:
-    """Return what is equal for names of one concept: the shown name in compatible form, case folded.
+    """Return the key that all names of one concept share: the shown name in compatible form, case folded.
 
-    Plurals and other forms are concepts of their own ("news" is not "new"); whoever knows better merges them.
+    Plurals and other inflections are concepts of their own ("news" is not "new"); a person or agent can merge them.
     Raises Invalid as `concept_name` does, and for a name that grows beyond 100 characters when its case is folded.
     """
     folded = unicodedata.normalize("NFKC", concept_name(name)).casefold()
-    key = _bare(unicodedata.normalize("NFKC", folded))
+    key = _strip_punctuation(unicodedata.normalize("NFKC", folded))
     if not key or len(key) > NAME_LENGTH:
         raise Invalid(f"a concept's name must have 1 to {NAME_LENGTH} characters, folded it has {len(key)}")
     return key
@@ -102,7 +102,7 @@ def merged[K: Hashable](parents: Mapping[K, K | None], *, kept: K, gone: K) -> d
     return changed
 
 
-def _bare(text: str) -> str:
+def _strip_punctuation(text: str) -> str:
     return " ".join(text.split()).rstrip(_QUOTES + _ENDS).lstrip(_QUOTES)
 
 

@@ -15,7 +15,7 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import Beat
-from arbor.heartbeat.steps.goal_changes import Changes, is_work, without
+from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work, without_released
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
@@ -46,7 +46,7 @@ def inject_goals(heartbeat: Beat) -> Steps[Beat]:
     if not (to_inject or ended):
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    changes = Changes(heartbeat, backlog)
+    changes = BacklogEditor(heartbeat, backlog)
     added: list[GoalView] = []
     refused: list[str] = []
     for goal in ended:
@@ -81,11 +81,11 @@ def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
     backlog: Backlog = yield OpenBacklog()
     if intent_ids:
         backlog.lock_intents(
-            intent_ids, again=[found for intent_id in heartbeat.served if (found := read_id(intent_id))]
+            intent_ids, again=[recorded for intent_id in heartbeat.served if (recorded := read_id(intent_id))]
         )
         counted = [key for key in dict.fromkeys(map(str, intent_ids)) if key not in heartbeat.served]
         heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
-    changes = Changes(heartbeat, backlog)
+    changes = BacklogEditor(heartbeat, backlog)
     paths = paths_of("decompositions", decompositions, heartbeat.untaken)
     for path, decomposition in zip(paths, decompositions, strict=True):
         changes.apply(path, changes.decompose, decomposition)
@@ -101,7 +101,7 @@ def goals(heartbeat: Beat) -> Steps[Beat]:
     if not (tried or put_off or for_goals or reply.goal_updates or reply.new_goals):
         return NodeResult(state=heartbeat)
     backlog: Backlog = yield OpenBacklog()
-    changes = Changes(heartbeat, backlog)
+    changes = BacklogEditor(heartbeat, backlog)
     for result in tried:
         changes.apply(f"actions[{result.index}].intent_id", changes.intent, result)
     for result in put_off:
@@ -115,7 +115,7 @@ def goals(heartbeat: Beat) -> Steps[Beat]:
     for path, update in zip(paths, reply.goal_updates, strict=True):
         changes.apply(path, changes.update, update)
     changed = changes.result()
-    return replace(changed, state=without(changed.state, changes.untried))
+    return replace(changed, state=without_released(changed.state, changes.untried))
 
 
 def _tried(results: Sequence[ActionResult], decisions: Sequence[Decision]) -> list[ActionResult]:
@@ -158,10 +158,10 @@ def _view(goal: GoalRow, scale: Scale) -> GoalView:
     )
 
 
-def _circumstances(heartbeat: Beat, found: Circumstances) -> Circumstances:
+def _circumstances(heartbeat: Beat, recorded: Circumstances) -> Circumstances:
     situation = heartbeat.situation
     return replace(
-        found,
+        recorded,
         open_titles=[goal.title for goal in situation.goals],
         open_rules=frozenset(goal.rule for goal in situation.goals if goal.rule),
         has_aspiration=any(goal.layer is GoalLayer.ASPIRATION for goal in situation.goals),

@@ -1,4 +1,4 @@
-"""Changes of a heartbeat to the backlog, item by item, with their record."""
+"""Apply a heartbeat's changes to the backlog, item by item, and record them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from arbor.pipeline.engine import NodeResult
 from arbor.values import replace
 
 
-class Changes:
+class BacklogEditor:
     """Applies items to the locked backlog, and records the changes."""
 
     def __init__(self, heartbeat: Beat, backlog: Backlog) -> None:
@@ -35,12 +35,12 @@ class Changes:
         #: Goals that this heartbeat is already counted for.
         self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
         self._recorded = frozenset(self._served)
-        #: Goals that actions served without being a step, with the names of the actions.
-        self._meant: dict[UUID, tuple[GoalRow, list[str]]] = {}
+        #: Goals that actions worked on without executing a step, with the names of the actions.
+        self._worked_on: dict[UUID, tuple[GoalRow, list[str]]] = {}
         #: Ids of attempted intents, and of intents released without an attempt.
         self._tried: set[str] = set()
         self._released: set[str] = set()
-        self._made: list[GoalChange] = []
+        self._changes: list[GoalChange] = []
         self._dropped: list[Dropped] = []
 
     def apply[T: BaseModel](self, path: str, change: Callable[[T], None], item: T) -> None:
@@ -53,12 +53,12 @@ class Changes:
 
     def result(self) -> NodeResult[Beat]:
         """Return the state with the record of the changes, and the backlog as an effect."""
-        self._record_meant()
+        self._record_work()
         present = self._beat.present
         heartbeat = self._beat.with_present(
-            goal_changes=[*present.goal_changes, *self._made], dropped=[*present.dropped, *self._dropped]
+            goal_changes=[*present.goal_changes, *self._changes], dropped=[*present.dropped, *self._dropped]
         )
-        changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._made)
+        changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
         return NodeResult(state=heartbeat.bringing(backlog=self._backlog), changed=changed)
 
     def intent(self, result: ActionResult) -> None:
@@ -73,7 +73,7 @@ class Changes:
             if is_work(result):
                 self.serve(result)
             raise
-        if not self._carries_out(result.action, intent.action):
+        if not self._executes_step(result.action, intent.action):
             self.put_off(result)
             if is_work(result):
                 self.serve(result)
@@ -92,7 +92,7 @@ class Changes:
         self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
 
     def serve(self, result: ActionResult) -> None:
-        """Count an action for an open goal without being its step; an unknown goal is listed."""
+        """Count an action that is no step for an open goal; an unknown goal is listed as dropped."""
         try:
             goal = self._backlog.goal(str(result.goal_id))
         except NotFound as error:
@@ -100,7 +100,7 @@ class Changes:
             self._dropped.append(Dropped(path=path, value=str(result.goal_id), reason=str(error)))
             return
         self._serve(goal.id)
-        self._meant.setdefault(goal.id, (goal, []))[1].append(result.action)
+        self._worked_on.setdefault(goal.id, (goal, []))[1].append(result.action)
 
     def put_off(self, result: ActionResult) -> None:
         """Release a locked intent without an attempt."""
@@ -135,9 +135,9 @@ class Changes:
         # Only people may plan goals that are not active.
         require_active(goal)
         self._serve(goal.id)
-        plan, made = self._backlog.plan(goal.id, draft)
+        plan, new_steps = self._backlog.plan(goal.id, draft)
         self._drop_dependencies([name for name in draft.dependencies if name not in plan.dependencies])
-        steps = "; ".join(f"{step.action}: {step.description}" for step in made)
+        steps = "; ".join(f"{step.action}: {step.description}" for step in new_steps)
         self._record(goal, GoalChangeKind.PLANNED, steps)
 
     def add(self, new: ProposedGoal) -> None:
@@ -205,26 +205,26 @@ class Changes:
             self._served.add(str(goal_id))
             self._backlog.serve(goal_id)
 
-    def _carries_out(self, action: str, step: str) -> bool:
+    def _executes_step(self, action: str, step: str) -> bool:
         by_rule = self._beat.situation.model_is_reflex
         return carries_out(action, step, offered=self._beat.allowed, stand_ins=STAND_INS if by_rule else ())
 
-    def _record_meant(self) -> None:
+    def _record_work(self) -> None:
         """Record actions for goals without another recorded change."""
-        recorded = self._recorded | {change.goal_id for change in self._made if change.kind in _SERVING}
-        for goal, actions in self._meant.values():
+        recorded = self._recorded | {change.goal_id for change in self._changes if change.kind in _SERVING}
+        for goal, actions in self._worked_on.values():
             if str(goal.id) not in recorded:
                 names = ", ".join(dict.fromkeys(name.replace("_", " ") for name in actions))
                 self._record(goal, GoalChangeKind.PROGRESSED, f"by {names}")
 
     def _block(self, goal_id: str, by: str) -> None:
         before = self._backlog.goal(goal_id)
-        waited = bool(before.blocked_by or before.blocked_by_goal_id)
+        was_blocked = bool(before.blocked_by or before.blocked_by_goal_id)
         goal = self._backlog.block(goal_id, by)
         if by.strip():
             what = self._backlog.title_of(by.strip()) or by.strip()
             self._record(goal, GoalChangeKind.BLOCKED, f"it waits for {what}")
-        elif waited:
+        elif was_blocked:
             self._record(goal, GoalChangeKind.PROGRESSED, "nothing stands in its way any more")
 
     def _record_reached(self) -> None:
@@ -234,7 +234,7 @@ class Changes:
         self._backlog.reached.clear()
 
     def _record(self, goal: GoalRow, kind: GoalChangeKind, change: str, *, by_rule: bool = False) -> None:
-        self._made.append(
+        self._changes.append(
             GoalChange(goal_id=str(goal.id), title=goal.title, kind=kind, change=change, by_rule=by_rule)
         )
 
@@ -248,7 +248,7 @@ class Changes:
     def _refuse(self, item: BaseModel, reason: str) -> None:
         goal_id = str(getattr(item, "goal_id", None) or self._goal_of(getattr(item, "intent_id", None)))
         title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
-        self._made.append(
+        self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
 
@@ -265,12 +265,14 @@ def is_work(result: ActionResult) -> bool:
     return bool(result.goal_id) and worked and result.action not in NO_WORK
 
 
-def without(heartbeat: Beat, released: set[str]) -> Beat:
+def without_released(heartbeat: Beat, released: set[str]) -> Beat:
     """Return the state without the intents that this round trip counted and then released."""
-    back = released & set(heartbeat.counted)
-    if not back:
+    uncounted = released & set(heartbeat.counted)
+    if not uncounted:
         return heartbeat
-    return replace(heartbeat, served=[intent_id for intent_id in heartbeat.served if intent_id not in back])
+    return replace(
+        heartbeat, served=[intent_id for intent_id in heartbeat.served if intent_id not in uncounted]
+    )
 
 
 _KIND_OF_STATE = {

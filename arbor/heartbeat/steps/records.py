@@ -1,4 +1,4 @@
-"""Recording: the memories of the heartbeat, the state after it, and the next due time."""
+"""Record a heartbeat: its memories, the agent's state after it, and the next due time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
-from arbor.heartbeat.focus import foremost
+from arbor.heartbeat.focus import foremost_percept
 from arbor.heartbeat.needs import Embedding, PlacedMemories, Placing
 from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
 from arbor.heartbeat.quotations import clip, closed, quoted
@@ -22,7 +22,7 @@ from arbor.heartbeat.results import (
     ActionResult,
     GoalChange,
     GoalChangeKind,
-    laid_aside,
+    finished_or_moved_goals,
     links_of,
 )
 from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
@@ -57,7 +57,7 @@ def record(heartbeat: Beat) -> Steps[Beat]:
         refused=_refused_items(heartbeat),
     )
     felt = valence(heartbeat.said, whole.results, whole.goal_changes)
-    heartbeat, memory_id = yield from _remembered(heartbeat, narrative, felt)
+    heartbeat, memory_id = yield from _store_memories(heartbeat, narrative, felt)
     heartbeat = with_percepts_received(
         heartbeat.bringing(
             goal_links=links_of(whole.goal_changes),
@@ -80,13 +80,13 @@ def record(heartbeat: Beat) -> Steps[Beat]:
     )
 
 
-def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
+def _store_memories(heartbeat: Beat, narrative: str, felt: float) -> Any:
     """Place the notes and the narrative; return the state and the id of the narrative.
 
     Where the embedder is another process, maintenance embeds the narrative, which is known only now.
     """
-    notes = [_noted(heartbeat, note.text, note.referenced_date) for note in heartbeat.said.memory_notes]
-    itself = NewMemory(
+    notes = [_note_memory(heartbeat, note.text, note.referenced_date) for note in heartbeat.said.memory_notes]
+    narrative_memory = NewMemory(
         content=narrative,
         type=MemoryType.EPISODIC,
         importance=NARRATIVE_IMPORTANCE,
@@ -101,22 +101,28 @@ def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
     model, vectors = heartbeat.embedding_model, dict(heartbeat.vectors)
     if heartbeat.moment is not None and heartbeat.moment.embeds_here:
         vectors |= yield Embedding(model=model, stored=[narrative])
-    of_notes = vectors_of([note.content for note in notes], vectors) if notes else None
-    own = vectors_of([narrative], vectors)
-    if notes and (of_notes is None) != (own is None):
-        noted: PlacedMemories = yield Placing(memories=notes, vectors=of_notes, model=model)
-        placed: PlacedMemories = yield Placing(memories=[itself], vectors=own, model=model)
-        fresh = noted.fresh
+    note_vectors = vectors_of([note.content for note in notes], vectors) if notes else None
+    narrative_vector = vectors_of([narrative], vectors)
+    if notes and (note_vectors is None) != (narrative_vector is None):
+        placed_notes: PlacedMemories = yield Placing(memories=notes, vectors=note_vectors, model=model)
+        placed: PlacedMemories = yield Placing(
+            memories=[narrative_memory], vectors=narrative_vector, model=model
+        )
+        fresh = placed_notes.fresh
     else:
-        both = np.concatenate([of_notes, own]) if of_notes is not None and own is not None else own
-        placed = yield Placing(memories=[*notes, itself], vectors=both, model=model)
+        all_vectors = (
+            np.concatenate([note_vectors, narrative_vector])
+            if note_vectors is not None and narrative_vector is not None
+            else narrative_vector
+        )
+        placed = yield Placing(memories=[*notes, narrative_memory], vectors=all_vectors, model=model)
         fresh = [memory_id for memory_id in placed.ids[:-1] if memory_id not in placed.duplicates]
     memory_id = placed.ids[-1]
-    learned_here = {*fresh, *_made(heartbeat.whole.results)} - {memory_id}
+    learned_here = {*fresh, *_created_ids(heartbeat.whole.results)} - {memory_id}
     return heartbeat.bringing(learned=sorted(learned_here)), memory_id
 
 
-def _noted(heartbeat: Beat, text: str, day: Any) -> NewMemory:
+def _note_memory(heartbeat: Beat, text: str, day: Any) -> NewMemory:
     """Return the memory of a note: lasting, of its appraised importance, at least `NOTE_IMPORTANCE`."""
     at = datetime.combine(day, time(12), UTC) if day else heartbeat.now
     note = NewMemory(content=text, type=MemoryType.SEMANTIC, occurred_at=at, source=heartbeat.source)
@@ -127,7 +133,7 @@ def _noted(heartbeat: Beat, text: str, day: Any) -> NewMemory:
     return learned(kept, situation=heartbeat.situation)
 
 
-def _made(results: Sequence[ActionResult]) -> list[UUID]:
+def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:
     """Return the ids of new memories of actions."""
     return [
         UUID(memory_id)
@@ -139,11 +145,7 @@ def _made(results: Sequence[ActionResult]) -> list[UUID]:
 
 def _refused_items(heartbeat: Beat) -> list[tuple[str, str]]:
     """Return the path and reason of each item that a boundary refused."""
-    return [
-        *dict.fromkeys(
-            (crossing.path, crossing.reason) for crossing in heartbeat.crossings if crossing.reason
-        )
-    ]
+    return [*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)]
 
 
 def _retention(results: Sequence[ActionResult]) -> Retention:
@@ -154,7 +156,7 @@ def _retention(results: Sequence[ActionResult]) -> Retention:
 
 
 def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
-    """Return the percepts as buffer items, for the narrative shortens them."""
+    """Return the percepts as buffer items, because the narrative shortens them."""
     return [
         NewBufferItem(
             content=percept.content,
@@ -168,7 +170,7 @@ def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
 
 def _afterwards(heartbeat: Beat) -> Afterwards:
     situation, reply, whole = heartbeat.situation, heartbeat.said, heartbeat.whole
-    aside = laid_aside(whole.goal_changes)
+    finished_ids = finished_or_moved_goals(whole.goal_changes)
     past = PastHeartbeat(
         thinking=reply.thinking,
         concerns=reply.concerns,
@@ -176,7 +178,7 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
         user_waiting=situation.environment.user_waiting,
         acted=any(result.cost for result in whole.results),
         resolved=reply.resolved,
-        active_goals=[goal.title for goal in situation.active_goals if goal.id not in aside],
+        active_goals=[goal.title for goal in situation.active_goals if goal.id not in finished_ids],
         consolidated=situation.mode is Mode.CONSOLIDATION,
         at=heartbeat.now,
     )
@@ -186,11 +188,11 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
 
 def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
     """Return the state with the notice about unusable replies updated."""
-    noticed = heartbeat.state.notices
-    if noticed is None:
+    stored_notices = heartbeat.state.notices
+    if stored_notices is None:
         return heartbeat
     now = [notice.model_dump(mode="json") for notice in notices_of(RecentActivity(nops=nops))]
-    others = [notice for notice in noticed if notice["kind"] != NoticeKind.INVALID_REPLIES]
+    others = [notice for notice in stored_notices if notice["kind"] != NoticeKind.INVALID_REPLIES]
     order = [*NoticeKind]
     return heartbeat.with_state(
         notices=sorted([*others, *now], key=lambda notice: order.index(notice["kind"]))
@@ -199,7 +201,7 @@ def with_invalid_replies_noticed(heartbeat: Beat, *, nops: int) -> Beat:
 
 def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     """Plan the next heartbeat: at once if messages of users are left."""
-    if _left_unread(heartbeat.situation):
+    if _has_unread_messages(heartbeat.situation):
         at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
         return NodeResult(state=replace(heartbeat, next=at_once))
     following = next_heartbeat(
@@ -212,7 +214,7 @@ def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     return NodeResult(state=replace(heartbeat, next=following))
 
 
-def _left_unread(situation: Situation) -> bool:
+def _has_unread_messages(situation: Situation) -> bool:
     """Return whether messages of users are left."""
     processed = sum(percept.kind == USER_MESSAGE for percept in situation.percepts)
     return situation.environment.user_messages > processed
@@ -259,7 +261,7 @@ _CHANGES: Mapping[GoalChangeKind, str] = {
 
 
 #: Phrases for items that a boundary refused, by the key of the reply.
-_KEPT_BACK: Mapping[str, str] = {
+_REFUSED_PHRASES: Mapping[str, str] = {
     "memory_notes": "note something",
     "goal_updates": "say how a goal goes",
     "new_goals": "take up a goal",
@@ -278,16 +280,16 @@ def narrate(
 ) -> str:
     """Return the narrative, deterministic, at most 4,000 characters; `refused` are (path, reason) of refused items."""
     sentences = [f"Heartbeat {situation.beat_number}. {_OPENINGS[situation.mode]}"]
-    if percept := foremost(situation.percepts):
-        sentences.append(f"I heard: {quoted(_short(percept.content))}.")
+    if percept := foremost_percept(situation.percepts):
+        sentences.append(f"I heard: {quoted(_shorten(percept.content))}.")
     if reply.thinking:
         sentences.append(f"I thought: {quoted(clip(' '.join(reply.thinking.split()), THOUGHT_LENGTH))}")
     sentences.extend(_action_sentences(results))
-    sentences.extend(_moves(changes))
+    sentences.extend(_goal_sentences(changes))
     sentences.extend(
-        f"I could not {_KEPT_BACK[path.partition('[')[0]]}: {_short(why)}." for path, why in refused
+        f"I could not {_REFUSED_PHRASES[path.partition('[')[0]]}: {_shorten(why)}." for path, why in refused
     )
-    sentences.extend(f"It worries me: {_short(concern)}." for concern in reply.concerns)
+    sentences.extend(f"It worries me: {_shorten(concern)}." for concern in reply.concerns)
     spent = sum(result.cost for result in results)
     sentences.append(f"I spent {spent} {situation.energy_unit} and have {situation.energy - spent:g} left.")
     return clip(" ".join(sentences), NARRATIVE_LENGTH)
@@ -304,23 +306,23 @@ def _action_sentences(results: Sequence[ActionResult]) -> Iterator[str]:
     if not done:
         yield "I did nothing."
     for result in done:
-        yield f"I did {_named(result)}: {_short(result.summary)}."
+        yield f"I did {_action_words(result)}: {_shorten(result.summary)}."
     for result in failed:
         word = "could not" if result.outcome is ActionOutcome.BLOCKED else "tried and failed to"
-        yield f"I {word} {_named(result)}: {_short(result.summary)}."
+        yield f"I {word} {_action_words(result)}: {_shorten(result.summary)}."
 
 
-def _moves(changes: Sequence[GoalChange]) -> Iterator[str]:
+def _goal_sentences(changes: Sequence[GoalChange]) -> Iterator[str]:
     for change in changes:
-        about = _short(change.change)
+        about = _shorten(change.change)
         closed = change.by_rule and change.kind in (GoalChangeKind.COMPLETED, GoalChangeKind.ABANDONED)
         happened = "came to rest by itself" if closed else _CHANGES[change.kind]
-        yield f"My goal {quoted(_short(change.title))} {happened}{f': {about}' if about else ''}."
+        yield f"My goal {quoted(_shorten(change.title))} {happened}{f': {about}' if about else ''}."
 
 
-def _named(result: ActionResult) -> str:
+def _action_words(result: ActionResult) -> str:
     return result.action.replace("_", " ")
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
     return closed(clip(" ".join(text.split()).rstrip("."), SUMMARY_LENGTH))

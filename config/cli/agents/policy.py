@@ -13,7 +13,7 @@ from django.conf import settings
 from apps.agents.models import AgentPolicy
 from apps.fleet.policy import FIELDS, policy_of, set_policy
 from apps.tenants.models import Tenant
-from arbor.heartbeat.budgets import MAX_ENERGY, REGENERATION, ByActions, ByTicks, budget_of
+from arbor.heartbeat.budgets import MAX_ENERGY, REGENERATION, ActionCountBudget, TickBudget, budget_of
 from config.cli.kit import Output
 from config.cli.output import table
 from config.cli.tenancy import ChosenAgent, actor, in_agent_transaction
@@ -67,9 +67,9 @@ def _rows(policy: AgentPolicy) -> Iterator[tuple[str, str]]:
 
 def _budget(policy: AgentPolicy) -> str:
     match budget_of(policy.budget, policy.allowance):
-        case ByActions(allowance=allowance):
+        case ActionCountBudget(allowance=allowance):
             return f"{allowance} actions a heartbeat"
-        case ByTicks(allowance=allowance):
+        case TickBudget(allowance=allowance):
             return f"{allowance} ticks a cycle"
         case _:
             return f"energy: {REGENERATION:g} come back at each heartbeat, {MAX_ENERGY:g} at most"

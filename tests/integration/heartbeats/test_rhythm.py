@@ -29,7 +29,7 @@ from arbor.errors import Invalid
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.pacing import NextHeartbeat, next_heartbeat
 from arbor.heartbeat.steps import orientation
-from arbor.heartbeat.steps.goal_changes import Changes
+from arbor.heartbeat.steps.goal_changes import BacklogEditor
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest, ScriptedModel
 from arbor.models.usage import Usage
@@ -310,13 +310,13 @@ def test_a_goal_that_a_person_closes_as_the_budget_renews_stops_no_beat(
             layer=GoalLayer.TASK,
             rule="survival",
         )
-    conclude = Changes.conclude
+    conclude = BacklogEditor.conclude
 
-    def closed_before(changes: Changes, goal_id: str, why: str) -> None:
-        changes._backlog.move(goal_id, GoalState.ABANDONED, reason="a person closed it")
-        conclude(changes, goal_id, why)
+    def closed_before(editor: BacklogEditor, goal_id: str, why: str) -> None:
+        editor._backlog.move(goal_id, GoalState.ABANDONED, reason="a person closed it")
+        conclude(editor, goal_id, why)
 
-    monkeypatch.setattr(Changes, "conclude", closed_before)
+    monkeypatch.setattr(BacklogEditor, "conclude", closed_before)
     assert beat(fleet, content).status == HeartbeatStatus.DONE
     with tenant_transaction(content.tenant_id):
         assert Goal.objects.get(id=goal.id).abandonment_reason == "a person closed it"

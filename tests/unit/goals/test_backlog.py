@@ -11,7 +11,7 @@ from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFo
 from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import (
-    FURTHER_ON,
+    FEELING_OF_PROGRESS,
     MAX_ACTIVE,
     MAX_NEW_PER_HEARTBEAT,
     MAX_QUEUED,
@@ -164,9 +164,9 @@ def test_progress_touches_a_goal_and_feels_good() -> None:
     goal = goal_row(fraction=0.2)
     backlog = backlog_of(goal)
     backlog.progress(goal.id, fraction=0.5)
-    assert (goal.fraction, goal.emotional_valence, goal.touched_at) == (0.5, FURTHER_ON, NOW)
+    assert (goal.fraction, goal.emotional_valence, goal.touched_at) == (0.5, FEELING_OF_PROGRESS, NOW)
     backlog.progress(goal.id, fraction=0.4)
-    assert (goal.fraction, goal.emotional_valence) == (0.4, FURTHER_ON)
+    assert (goal.fraction, goal.emotional_valence) == (0.4, FEELING_OF_PROGRESS)
     for wrong in (-0.1, 1.5):
         with pytest.raises(Invalid, match=f"0 to 1, got {wrong}"):
             backlog.progress(goal.id, fraction=wrong)

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.budgets import MAX_ENERGY, ByEnergy
+from arbor.heartbeat.budgets import MAX_ENERGY, EnergyBudget
 
-BUDGET = ByEnergy()
+BUDGET = EnergyBudget()
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_is_not_covered_cannot_be_spent(energy: float, cost: float) -> None
 
 
 def test_the_budget_can_be_another() -> None:
-    assert ByEnergy(regeneration=3, maximum=5).regenerate(4) == 5
+    assert EnergyBudget(regeneration=3, maximum=5).regenerate(4) == 5
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.boundary_guard import about, boundary_matches_of, within_boundaries
+from arbor.heartbeat.boundary_guard import about, apply_boundaries, boundary_matches_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
 from arbor.heartbeat.prompt import render
 from arbor.heartbeat.reflex_policy import reflex_reply
@@ -85,7 +85,7 @@ def test_every_text_of_an_action_is_held_against_the_boundaries(
 def test_an_action_stays_within_the_boundaries(
     content: str, reasoning: str, verdict: DecisionVerdict, crossed: list[str]
 ) -> None:
-    found = within_boundaries(decision(reasoning, content=content), DEFAULT_BOUNDARIES, {})
+    found = apply_boundaries(decision(reasoning, content=content), DEFAULT_BOUNDARIES, {})
     assert found.verdict is verdict
     assert [crossing.boundary for crossing in found.crossed] == crossed
     assert found.cost == (3 if verdict is DecisionVerdict.RUN else 0)
@@ -94,9 +94,9 @@ def test_an_action_stays_within_the_boundaries(
 
 def test_what_is_refused_already_is_left_alone_and_nothing_is_noted_twice() -> None:
     refused = decision(content="lie to them").model_copy(update={"verdict": DecisionVerdict.INVALID})
-    assert within_boundaries(refused, DEFAULT_BOUNDARIES, {}) is refused
-    flagged = within_boundaries(decision(content="whatever it costs"), DEFAULT_BOUNDARIES, {})
-    assert within_boundaries(flagged, DEFAULT_BOUNDARIES, {}) is flagged
+    assert apply_boundaries(refused, DEFAULT_BOUNDARIES, {}) is refused
+    flagged = apply_boundaries(decision(content="whatever it costs"), DEFAULT_BOUNDARIES, {})
+    assert apply_boundaries(flagged, DEFAULT_BOUNDARIES, {}) is flagged
 
 
 def test_a_percept_that_touches_a_boundary_is_named() -> None:

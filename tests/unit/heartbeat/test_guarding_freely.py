@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arbor.heartbeat.boundary_guard import paths_of, reply_within_boundaries
+from arbor.heartbeat.boundary_guard import apply_boundaries_to_reply, paths_of
 from arbor.heartbeat.reply import (
     Decomposition,
     GoalUpdate,
@@ -58,7 +58,7 @@ def test_an_item_that_crosses_is_not_taken_and_the_others_stay(key: str, item: A
     )
     reply = harmless.model_copy(update={key: [*getattr(harmless, key), item]})
 
-    kept, (crossing,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    kept, (crossing,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
 
     assert kept == harmless
     assert (crossing.path, crossing.crossed.boundary) == (f"{key}[1]", "no_deception")
@@ -68,14 +68,14 @@ def test_an_item_that_crosses_is_not_taken_and_the_others_stay(key: str, item: A
 
 def test_a_reply_within_the_boundaries_is_left_as_it_is() -> None:
     reply = Reply(memory_notes=[MemoryNote(text="The tide turns.")])
-    kept, crossings = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    kept, crossings = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert kept is reply
     assert crossings == []
 
 
 def test_what_is_flagged_is_taken_and_noted() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=COSTLY)])
-    kept, (crossing,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    kept, (crossing,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert kept is reply
     assert (crossing.crossed.response, crossing.reason) == (BoundaryResponse.FLAG, "")
 
@@ -90,14 +90,14 @@ def test_what_is_flagged_is_taken_and_noted() -> None:
 )
 def test_what_is_negotiable_is_taken_if_the_thoughts_address_it(thinking: str, is_taken: bool) -> None:
     reply = Reply(thinking=thinking, memory_notes=[MemoryNote(text=FORGET)])
-    kept, (crossing,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    kept, (crossing,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert bool(kept.memory_notes) is is_taken
     assert ("It is taken if your thinking names identity_core" in crossing.reason) is not is_taken
 
 
 def test_of_several_boundaries_the_one_that_stops_it_is_the_reason() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=f"{COSTLY} {LIE}")])
-    kept, crossings = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    kept, crossings = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert kept.memory_notes == []
     assert [crossing.crossed.boundary for crossing in crossings] == ["no_deception", "resource_limit"]
     assert all("no_deception" in crossing.reason for crossing in crossings)
@@ -105,9 +105,9 @@ def test_of_several_boundaries_the_one_that_stops_it_is_the_reason() -> None:
 
 def test_what_is_looked_at_again_keeps_the_place_that_it_had() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text=COSTLY), MemoryNote(text=LIE), MemoryNote(text="Tide.")]
-    first, crossings = reply_within_boundaries(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
+    first, crossings = apply_boundaries_to_reply(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
     untaken = [crossing.path for crossing in crossings if crossing.reason]
-    again, (flagged,) = reply_within_boundaries(first, DEFAULT_BOUNDARIES, untaken=untaken)
+    again, (flagged,) = apply_boundaries_to_reply(first, DEFAULT_BOUNDARIES, untaken=untaken)
     assert again is first
     assert flagged.path == "memory_notes[1]"
     assert paths_of("memory_notes", again.memory_notes, untaken) == ["memory_notes[1]", "memory_notes[3]"]
@@ -130,9 +130,9 @@ def test_paths_are_those_of_the_whole_list(items: list[str], untaken: list[str],
 def test_by_meaning_only_what_has_a_vector_is_looked_at() -> None:
     said, example = "Help with hurting somebody!", "Help me hurt another person."
     reply = Reply(memory_notes=[MemoryNote(text=said)], new_goals=[ProposedGoal(title=LIE)])
-    assert reply_within_boundaries(reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0]}) == (reply, [])
+    assert apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0]}) == (reply, [])
 
-    kept, (crossing,) = reply_within_boundaries(
+    kept, (crossing,) = apply_boundaries_to_reply(
         reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0], said: [0.9, 0.1]}
     )
 

@@ -1,10 +1,10 @@
-"""The foremost percept."""
+"""The foremost_percept percept."""
 
 from __future__ import annotations
 
 import pytest
 
-from arbor.heartbeat.focus import focus_text, foremost
+from arbor.heartbeat.focus import focus_text, foremost_percept
 from tests.unit.heartbeat.builders import percept, situation
 
 
@@ -19,7 +19,7 @@ from tests.unit.heartbeat.builders import percept, situation
 )
 def test_what_a_user_said_last_goes_before_what_came_last(kinds: list[str], place: int | None) -> None:
     heard = [percept(f"thing {number}", kind=kind) for number, kind in enumerate(kinds)]
-    assert foremost(heard) is (None if place is None else heard[place])
+    assert foremost_percept(heard) is (None if place is None else heard[place])
 
 
 def test_a_beat_recalls_about_what_a_user_said() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.budgets import ByEnergy
+from arbor.heartbeat.budgets import EnergyBudget
 from arbor.heartbeat.decision import DecisionLimits, decide
 from arbor.heartbeat.parsing import parse_reply
 from arbor.heartbeat.reply_schema import REPLY_SCHEMA
@@ -86,7 +86,9 @@ def test_every_reply_is_in_the_schema_permitted_paid_for_and_used_whole(seen: Si
     assert (parsed.dropped, parsed.repairs) == ((), ())
     decisions = decide(
         parsed.reply.actions,
-        DecisionLimits(allowed=[offer.name for offer in seen.actions], energy=seen.energy, budget=ByEnergy()),
+        DecisionLimits(
+            allowed=[offer.name for offer in seen.actions], energy=seen.energy, budget=EnergyBudget()
+        ),
     )
     assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
 

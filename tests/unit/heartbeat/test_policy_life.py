@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState, default_state, move
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.budgets import ByEnergy
+from arbor.heartbeat.budgets import EnergyBudget
 from arbor.heartbeat.decision import DecisionLimits, decide
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.parsing import parse_reply
@@ -33,7 +33,7 @@ class Life:
 
     def live(self) -> Reply:
         self.heartbeat += 1
-        budget = ByEnergy()
+        budget = EnergyBudget()
         self.energy = budget.regenerate(self.energy)
         seen = situation(
             beat_number=self.heartbeat,

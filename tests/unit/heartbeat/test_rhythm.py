@@ -20,7 +20,7 @@ from arbor.heartbeat.pacing import (
     WakeReasons,
     idle_reason,
     next_heartbeat,
-    night_reason,
+    off_hours_reason,
     slowdown,
 )
 
@@ -151,7 +151,7 @@ def test_a_beat_is_never_later_than_four_intervals_and_their_shift(idle: int, sh
     assert NOON + HOUR * 0.95 <= following.due_at <= NOON + HOUR * SLOWEST * 1.05
 
 
-def stirrings(**changes: Any) -> WakeReasons:
+def reasons(**changes: Any) -> WakeReasons:
     values: dict[str, Any] = {
         "asked_for": False,
         "percepts": 0,
@@ -178,20 +178,20 @@ def stirrings(**changes: Any) -> WakeReasons:
     ],
 )
 def test_whatever_waits_makes_a_beat_more_than_idle(changes: dict[str, Any]) -> None:
-    assert idle_reason(stirrings(**changes), reflect_every=4) == ""
+    assert idle_reason(reasons(**changes), reflect_every=4) == ""
 
 
 @pytest.mark.parametrize(("since", "ago"), [(1, "at the last beat"), (2, "2 beats ago"), (3, "3 beats ago")])
 def test_an_idle_beat_says_why(since: int, ago: str) -> None:
-    reason = idle_reason(stirrings(since_reflection=since), reflect_every=4)
+    reason = idle_reason(reasons(since_reflection=since), reflect_every=4)
     assert reason == f"idle: nothing waits, and it reflected {ago}"
 
 
 def test_a_beat_outside_of_the_hours_is_run_only_when_asked_for() -> None:
     night = at("2026-01-05 23:00")
-    assert night_reason(DAY, now=night, asked_for=False) == (
+    assert off_hours_reason(DAY, now=night, asked_for=False) == (
         "idle: outside its active hours, which begin 2026-01-06 08:00 (Europe/Berlin)"
     )
-    assert night_reason(DAY, now=night, asked_for=True) == ""
-    assert night_reason(DAY, now=NOON, asked_for=False) == ""
-    assert night_reason(None, now=night, asked_for=False) == ""
+    assert off_hours_reason(DAY, now=night, asked_for=True) == ""
+    assert off_hours_reason(DAY, now=NOON, asked_for=False) == ""
+    assert off_hours_reason(None, now=night, asked_for=False) == ""

@@ -17,7 +17,7 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Placing, Service, Themes
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
-from arbor.heartbeat.steps.actions import ACTS, READ_LENGTH, act
+from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, Retention
@@ -185,7 +185,7 @@ def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
     assert result.memory_ids == [str(memory.id) for memory in found]
     first, second = result.brought.split("\n")
     assert first == f"[{found[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
-    assert READ_LENGTH <= len(second) < READ_LENGTH + 100
+    assert RECALLED_LENGTH <= len(second) < RECALLED_LENGTH + 100
     assert heartbeat.effects.recalls == ({found[0].id: 1.0, found[1].id: 0.5},)
 
 
