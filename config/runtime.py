@@ -11,7 +11,7 @@ from django.db import OperationalError
 
 from arbor.errors import ServerError
 from arbor.runtime import AgentRuntime
-from config.away import why_away
+from config.away import explain_database_error
 
 if TYPE_CHECKING:
     from apps.fleet.runtime import Runtime
@@ -36,6 +36,6 @@ def open_runtime(*, tenant: str, actor: str = ACTOR) -> AgentRuntime:
     try:
         found = tenants.tenant_by_slug(tenant)
     except OperationalError as error:
-        raise ServerError(why_away(error, settings)) from error
+        raise ServerError(explain_database_error(error, settings)) from error
     made: Runtime = services.Runtime(tenant_id=found.id, actor=actor)
     return made

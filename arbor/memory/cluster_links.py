@@ -89,9 +89,7 @@ def middle_half(moments: Sequence[datetime]) -> tuple[datetime, datetime]:
     return ordered[last // 4], ordered[last - last // 4]
 
 
-def relate(
-    clusters: Sequence[PlacedCluster], ties: Iterable[MemoryTie], *, near: float
-) -> list[FoundLink]:
+def relate(clusters: Sequence[PlacedCluster], ties: Iterable[MemoryTie], *, near: float) -> list[FoundLink]:
     """Return the links between clusters; of each cluster the MOST_LINKS strongest of each kind.
 
     Centers at a cosine of `near` or more are similar. A cluster whose middle half lies wholly before that of a similar

@@ -51,44 +51,44 @@ def check_strength(strength: float) -> float:
 
 
 def flatten[K: Hashable](parents: Mapping[K, K | None]) -> dict[K, tuple[K, ...]]:
-    """Return all broader concepts of each, the broadest first. A parent that is not among the keys is left out.
+    """Return all broader concepts of each concept, the broadest first. A parent that is no key is left out.
 
     Raises Invalid for a cycle, and for more than MAX_DEPTH concepts above one.
     """
-    found: dict[K, tuple[K, ...]] = {}
+    ancestors: dict[K, tuple[K, ...]] = {}
     for concept in parents:
         chain: list[K] = []
-        at: K | None = concept
-        while at is not None and at in parents and at not in found:
-            if at in chain:
-                raise Invalid(f"a concept cannot stand above itself: {_path(chain, at)}")
-            chain.append(at)
-            at = parents[at]
-        above = (*found[at], at) if at is not None and at in found else ()
+        current: K | None = concept
+        while current is not None and current in parents and current not in ancestors:
+            if current in chain:
+                raise Invalid(f"a concept cannot be broader than itself: {_path(chain, current)}")
+            chain.append(current)
+            current = parents[current]
+        above = (*ancestors[current], current) if current is not None and current in ancestors else ()
         for key in reversed(chain):
-            found[key] = above
+            ancestors[key] = above
             above = (*above, key)
-        if len(found[concept]) > MAX_DEPTH:
+        if len(ancestors[concept]) > MAX_DEPTH:
             raise Invalid(
-                f"at most {MAX_DEPTH} concepts may stand above one, {concept} would have {len(found[concept])}"
+                f"at most {MAX_DEPTH} concepts may stand above one, {concept} would have {len(ancestors[concept])}"
             )
-    return found
+    return ancestors
 
 
 def with_parent[K: Hashable](
     parents: Mapping[K, K | None], concept: K, parent: K | None
 ) -> dict[K, K | None]:
-    """Return the hierarchy with a concept put below another, or below none. Raises Invalid as `flatten` does."""
+    """Return the hierarchy with a concept moved below `parent`, or below none. Raises Invalid as `flatten` does."""
     changed = {**parents, concept: parent}
     flatten(changed)
     return changed
 
 
 def merged[K: Hashable](parents: Mapping[K, K | None], *, kept: K, gone: K) -> dict[K, K | None]:
-    """Return the hierarchy with one concept merged into another, which inherits its narrower ones.
+    """Return the hierarchy with the concept `gone` merged into `kept`, which inherits its narrower concepts.
 
-    Where the kept one stood below the other, it takes its place. Raises Invalid for a concept and itself, and as
-    `flatten` does.
+    Where `kept` was below `gone`, it gets the parent of `gone`. Raises Invalid for a concept and itself, and as `flatten`
+    does.
     """
     if kept == gone:
         raise Invalid(f"a concept cannot be merged with itself: {kept}")
@@ -106,5 +106,5 @@ def _strip_punctuation(text: str) -> str:
     return " ".join(text.split()).rstrip(_QUOTES + _ENDS).lstrip(_QUOTES)
 
 
-def _path[K](chain: list[K], at: K) -> str:
-    return " → ".join(str(key) for key in [*chain[chain.index(at) :], at])
+def _path[K](chain: list[K], current: K) -> str:
+    return " → ".join(str(key) for key in [*chain[chain.index(current) :], current])

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from arbor.errors import AlreadyRunning, ArborError
-from config.away import why_away
+from config.away import explain_database_error
 from config.cli.kit import ExitCode
 from config.cli.printable import error_text
 
@@ -95,7 +95,7 @@ def main(args: list[str] | None = None) -> None:
         # Only a database that is away is reported in one line; a fault of ours keeps its traceback.
         if not _is_database_away(error):
             raise
-        sys.exit(_fail(why_away(error, sys.modules["django.conf"].settings), ExitCode.FAILED))
+        sys.exit(_fail(explain_database_error(error, sys.modules["django.conf"].settings), ExitCode.FAILED))
     sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 

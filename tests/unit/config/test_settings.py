@@ -79,7 +79,7 @@ def test_where_arbor_runs_with_a_database_that_is_named_elsewhere_it_is_said(
     )
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1].endswith(
-        "Arbor runs here with a database of yours, which is not named: set DATABASE_URL here too"
+        "Arbor runs here with an external database, which is not named: set DATABASE_URL here too"
     )
 
 

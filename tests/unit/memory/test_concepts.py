@@ -115,7 +115,7 @@ def test_what_stands_above_a_concept_cannot_be_put_below_it(
         return
     concept, parent = (data.draw(st.sampled_from(sorted(parents))) for _ in range(2))
     if concept in (*walk(parents, parent), parent):
-        with pytest.raises(Invalid, match="cannot stand above itself"):
+        with pytest.raises(Invalid, match="cannot be broader than itself"):
             with_parent(parents, concept, parent)
     else:
         changed = with_parent(parents, concept, parent)

@@ -15,7 +15,7 @@ from tests.support.settings import read_settings
     [
         ("ARBOR_MAINTENANCE_SHARE", "0", "above 0 and at most 1, got 0"),
         ("ARBOR_MAINTENANCE_SHARE", "1.5", "above 0 and at most 1, got 1.5"),
-        ("ARBOR_MEMORY_QUOTA", "0", "must be 1 at least, got 0"),
+        ("ARBOR_MEMORY_QUOTA", "0", "must be at least 1, got 0"),
         ("ARBOR_ARCHIVE_BELOW", "2", "must be 0 to 1, got 2"),
         ("ARBOR_HEALTH_LIMITS", "expired=soon", "NAME=WARN:CRITICAL"),
     ],

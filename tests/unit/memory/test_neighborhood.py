@@ -79,7 +79,7 @@ def test_the_nearest_are_those_of_brute_force_whatever_the_blocks(
     if doubled:
         vectors[count // 2 :] = vectors[: count - count // 2]
     asked = IDS[: max(1, count // 2)]
-    search = Nearest(asked, vectors[: len(asked)], kept=kept)
+    search = Nearest(asked, vectors[: len(asked)], limit=kept)
     for start in range(0, count, block):
         search.look_at(IDS[start : min(start + block, count)], vectors[start : start + block])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

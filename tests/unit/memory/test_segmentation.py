@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arbor.memory.episodes import DEFAULT_GAP, EpisodeSegment, Segmented, segment
+from arbor.memory.episodes import DEFAULT_GAP, EpisodeSegment, Segmentation, segment
 
 NOON = datetime(2024, 3, 1, 12, tzinfo=UTC)
 MINUTES = st.lists(st.integers(0, 600), min_size=1, max_size=30)
@@ -26,7 +26,7 @@ def a_section(number: int, first: int, last: int, *, size: int = 2, is_open: boo
     return EpisodeSegment(id=UUID(int=number), started_at=first_at, last_at=last_at, size=size, open=is_open)
 
 
-def partition(minutes: list[int], found: Segmented) -> set[frozenset[int]]:
+def partition(minutes: list[int], found: Segmentation) -> set[frozenset[int]]:
     groups = defaultdict(set)
     for minute, (section, _) in zip(minutes, found.places, strict=True):
         groups[section].add(minute)
