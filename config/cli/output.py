@@ -27,19 +27,19 @@ from rich.text import Text
 
 from config.cli.printable import escaped, printable
 
-#: A table in a file or a pipe is not cut to a terminal's width.
+#: The width of tables in a file or a pipe.
 _WIDTH_OF_PIPES = 200
 
 
 class _Screen(Console):
-    """A terminal that only Arbor drives: text of strangers and models cannot."""
+    """A console that removes control characters from all texts, so that only Arbor controls the terminal."""
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """Clean plain text before it is measured, so that columns stay columns."""
+        """Clean plain text before it is measured, so that columns are aligned."""
         return super().render_str(printable(text), **how)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Clean all the rest on its way out; what rich says to the terminal itself is marked as control."""
+        """Clean all other output except rich's own control segments."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=printable(segment.text))
 

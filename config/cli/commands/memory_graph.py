@@ -12,7 +12,7 @@ from config.cli.commands.options import (
 )
 from config.cli.kit import agent_command, argument, group, one_of, option
 
-#: Edges that a search for evidence walks (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).
+#: The most edges of a search for evidence (`apps.memories.services.graph.traversal.EVIDENCE_HOPS`).
 EVIDENCE_HOPS = 2
 
 THEME = group(

@@ -76,7 +76,7 @@ def add(
 ) -> Output:
     """Add a channel. The secret that signs a webhook's requests is shown once."""
     with tenant_transaction(choose_tenant(tenant_slug).id):
-        made = add_channel(
+        added = add_channel(
             name=name,
             kind=ChannelKind(kind),
             audience=Audience(audience),
@@ -84,17 +84,17 @@ def add(
             agent_id=agent.id if agent else None,
             actor=actor(),
         )
-        line = facts(made.channel, CHANNEL)
-    trial = f"arbor contact channel test {shlex.quote(made.channel.name)}"
+        line = facts(added.channel, CHANNEL)
+    trial = f"arbor contact channel test {shlex.quote(added.channel.name)}"
     if only_tenant() is None:
         trial += f" --tenant {line['tenant']}"
-    said = f"[bold]{escape(made.channel.name)}[/bold] is added; try it: {escape(trial)}"
-    if made.secret:
-        said += (
-            f"\nIts requests are signed with [bold]{escape(made.secret)}[/bold]: give this to the receiver."
+    text = f"[bold]{escape(added.channel.name)}[/bold] is added; try it: {escape(trial)}"
+    if added.secret:
+        text += (
+            f"\nIts requests are signed with [bold]{escape(added.secret)}[/bold]: give this to the receiver."
             " It is not shown again."
         )
-    return Output({**line, "secret": made.secret or None}, people=said)
+    return Output({**line, "secret": added.secret or None}, people=text)
 
 
 def remove(name: str, tenant_slug: str | None) -> Output:

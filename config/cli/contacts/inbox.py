@@ -49,11 +49,11 @@ def read(message_id: str, tenant_slug: str | None) -> Output:
     with tenant_transaction(tenant_of_row(OutboxMessage, message_id, tenant_slug)):
         message = mark_read(message_id=find_in_tenant(OutboxMessage, message_id))
         line = facts(message, LETTER)
-    said = (
+    people = (
         f"[bold]{escape(message.subject)}[/bold]\n"
         f"[dim]{escape(message.agent.name)}, {message.created_at:%Y-%m-%d %H:%M} UTC[/dim]\n\n{escape(message.content)}"
     )
-    return Output(line, people=said)
+    return Output(line, people=people)
 
 
 def answer(message_id: str, text: str, tenant_slug: str | None) -> Output:

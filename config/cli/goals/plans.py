@@ -50,7 +50,7 @@ def add(
     )
     goal = find_goal(agent, goal_name)
     made = add_plan(agent_id=agent.id, goal_id=goal.id, draft=draft, as_draft=as_draft)
-    value = _recorded(agent, goal, made, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
+    value = _audit_plan(agent, goal, made, f"planned goal {goal.title!r} in {len(draft.steps)} steps")
     return Output(value, people="\n".join(plan_lines(value)))
 
 
@@ -59,7 +59,7 @@ def start(agent: ChosenAgent, *, goal_name: str) -> Output:
     """Activate the latest draft of a goal's plan."""
     goal = find_goal(agent, goal_name)
     found = start_plan(plan_id=_latest(goal, PlanStatus.DRAFT).id)
-    value = _recorded(agent, goal, found, f"started the plan of goal {goal.title!r}")
+    value = _audit_plan(agent, goal, found, f"started the plan of goal {goal.title!r}")
     return Output(value, people="\n".join(plan_lines(value)))
 
 
@@ -69,7 +69,7 @@ def abandon(agent: ChosenAgent, *, goal_name: str, reason: str, a_draft: bool) -
     goal = find_goal(agent, goal_name)
     wanted = _latest(goal, PlanStatus.DRAFT if a_draft else PlanStatus.ACTIVE)
     found = abandon_plan(plan_id=wanted.id, reason=reason)
-    value = _recorded(agent, goal, found, f"gave up the plan of goal {goal.title!r}: {reason}")
+    value = _audit_plan(agent, goal, found, f"gave up the plan of goal {goal.title!r}: {reason}")
     return Output(value, people="\n".join(plan_lines(value)))
 
 
@@ -89,6 +89,6 @@ def _latest(goal: Goal, status: PlanStatus) -> Plan:
     return found
 
 
-def _recorded(agent: ChosenAgent, goal: Goal, changed: Plan, message: str) -> dict[str, Any]:
+def _audit_plan(agent: ChosenAgent, goal: Goal, changed: Plan, message: str) -> dict[str, Any]:
     audit_change(agent, goal, message, plan_id=changed.id)
     return plan_value(plans_of(goal.id).get(id=changed.id))

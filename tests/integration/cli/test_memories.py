@@ -142,7 +142,7 @@ def test_where_there_is_no_room_the_terms_stand_below(
     arbor: Arbor, vega: str, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
-    monkeypatch.setattr(memory_views, "_WIDE", 10_000)
+    monkeypatch.setattr(memory_views, "_WIDE_COLUMNS", 10_000)
     said, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
     assert "Nora: I planted the quince in May." in said
     assert "words ." in receipt
