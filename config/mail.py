@@ -6,7 +6,7 @@ from typing import Any
 
 from arbor.errors import ConfigurationInvalid
 
-#: Of each exchange with the server; all ten of a mail end within the lease of its worker.
+#: The longest time-out of an exchange with the server; the ten exchanges of a mail must end within its worker's lease.
 _LONGEST_TIMEOUT_S = 30.0
 _SECURITIES: dict[str, dict[str, bool]] = {
     "starttls": {"use_tls": True},
@@ -18,7 +18,7 @@ _SECURITIES: dict[str, dict[str, bool]] = {
 def mailers(
     *, host: str, port: int, user: str, password: str, security: str, timeout_s: float, sender: str
 ) -> dict[str, dict[str, Any]]:
-    """Return Django's MAILERS: one, or none without a host. Raises ConfigurationInvalid for what cannot be."""
+    """Return Django's MAILERS: one, or none without a host. Raises ConfigurationInvalid for an impossible value."""
     if not host:
         return {}
     if security not in _SECURITIES:

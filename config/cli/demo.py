@@ -27,16 +27,16 @@ from config.cli.tenancy import ChosenAgent, actor
 from config.demo.installation import CONVERSATION
 from config.demo.story import (
     QUESTIONS,
+    DemoMaintenance,
     DemoState,
-    Grown,
-    an_agent,
+    add_demo_goal,
     ask,
-    grown,
-    home,
-    look_at,
+    demo_agent,
+    demo_tenant,
     maintain_clusters,
+    read_demo_maintenance,
+    read_demo_state,
     require_templates,
-    wish,
 )
 
 BEATS = 3
@@ -47,8 +47,8 @@ _MAX_LENGTH = 160
 def demo(tenant_slug: str | None, keep: bool, timeout: float, as_json: bool) -> None:
     """Show an agent's first hour: create it, ingest a conversation, run three heartbeats, and compare."""
     require_templates()
-    tenant = home(tenant_slug)
-    with an_agent(tenant, keep=keep) as agent:
+    tenant = demo_tenant(tenant_slug)
+    with demo_agent(tenant, keep=keep) as agent:
         story = _DemoStory(tenant, agent, quiet=as_json).run(timeout_s=timeout, retained=keep)
     show(story, as_json=as_json, people=_farewell(story))
     if any(beat["status"] != HeartbeatStatus.DONE for beat in story["beats"]):
@@ -77,7 +77,7 @@ class _DemoStory:
         self._print(render(beats[-1]))
         recalled = self._recall()
         made = self._run_maintenance()
-        after = look_at(self._agent)
+        after = read_demo_state(self._agent)
         self._print_heading(
             "What changed", "Goals move only by a heartbeat's decision; each heartbeat is itself remembered."
         )
@@ -103,7 +103,7 @@ class _DemoStory:
             f"  [bold]{self._agent.name}[/bold] of {self._agent.tenant_slug}, from template {self._row.template_name}"
             f" {escape(self._row.template_version)}\n  {self._row.public_id}\n  {model_line(default_model())}"
         )
-        return look_at(self._agent)
+        return read_demo_state(self._agent)
 
     def _ingest(self) -> dict[str, Any]:
         self._print_heading(
@@ -119,7 +119,7 @@ class _DemoStory:
         self._print_heading(
             "A goal", "Somebody wants something of it; how to get there it decides for itself."
         )
-        made = wish(self._agent)
+        made = add_demo_goal(self._agent)
         self._print(f"  [bold]{made.title}[/bold] ({made.state}): {made.description}")
 
     def _heartbeat(self, number: int, timeout_s: float) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class _DemoStory:
             "Episodes as they happen, themes by the clock; it decides nothing.",
         )
         maintain_clusters(self._agent)
-        made = grown(self._agent)
+        made = read_demo_maintenance(self._agent)
         self._print(_maintenance_lines(made))
         return asdict(made)
 
@@ -183,7 +183,7 @@ def _heartbeat_line(trace: dict[str, Any]) -> RenderableType:
     return Group(f"{head} {trace['own_ms']:.0f} ms of its own", story)
 
 
-def _maintenance_lines(made: Grown) -> RenderableType:
+def _maintenance_lines(made: DemoMaintenance) -> RenderableType:
     story = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
     story.add_column(style="dim", min_width=12, justify="right")
     story.add_column(overflow="fold")
