@@ -1,18 +1,27 @@
-"""Fetch web pages from allowed domains at public addresses, limited in redirects, size, time and type."""
+"""Fetch web pages from allowed domains at public addresses, within limits, and extract their title and text."""
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import httpx
 
-from arbor.adapters.page_text import READABLE_TYPES, is_readable, read_page
 from arbor.adapters.web_client import read_body, stream_get, web_client
 from arbor.errors import WebFailed, WebRefused
+from arbor.heartbeat.json_text import storable
 from arbor.web.addresses import AllowList, is_public
 from arbor.web.ports import Page
 
+#: Types that are read, besides those that end in +xml or +json.
+READABLE_TYPES = frozenset(
+    {"text/html", "application/xhtml+xml", "text/plain", "application/json", "text/xml", "application/xml"}
+)
+_MARKED_UP = frozenset({"text/html", "application/xhtml+xml"})
+TITLE_LENGTH = 300
 MAX_REDIRECTS = 5
 _ACCEPT = ", ".join(sorted(READABLE_TYPES))
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -88,3 +97,37 @@ def _content_type(response: httpx.Response) -> tuple[str, str | None]:
 def _shorten_url(url: str) -> str:
     """Shorten an address for a message, without its query, which may be secret."""
     return url.partition("?")[0].partition("#")[0][:200]
+
+
+def is_readable(kind: str) -> bool:
+    """Return whether text can be read from content of this type, such as `text/html`."""
+    return kind in READABLE_TYPES or kind.endswith(("+xml", "+json"))
+
+
+def read_page(content: bytes, *, kind: str, charset: str | None) -> tuple[str, str]:
+    """Return title and text of a page; the text is empty for a page without one. `charset` is the server's."""
+    text = _decode(content, charset)
+    if kind not in _MARKED_UP:
+        return "", storable(text)
+    # Bytes without a charset are decoded by the page's own declaration.
+    extracted = _extractor().bare_extraction(
+        text if charset else content, include_comments=False, with_metadata=True
+    )
+    if extracted is None:
+        return "", ""
+    document = extracted if isinstance(extracted, dict) else extracted.as_dict()
+    title = " ".join(str(document.get("title") or "").split())
+    return storable(title)[:TITLE_LENGTH], storable(str(document.get("text") or ""))
+
+
+@lru_cache(maxsize=1)
+def _extractor() -> Any:
+    """Load trafilatura at the first page: it takes 30 MB and half a second, and most processes never read one."""
+    return importlib.import_module("trafilatura")
+
+
+def _decode(content: bytes, charset: str | None) -> str:
+    try:
+        return content.decode(charset or "utf-8", errors="replace")
+    except LookupError:
+        return content.decode("utf-8", errors="replace")
