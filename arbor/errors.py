@@ -169,7 +169,7 @@ class ReplyInvalid(ArborError):
 class ModelError(ArborError):
     """The model gave no reply."""
 
-    #: How many times the provider was asked before this was raised; 0 when it was not asked at all.
+    #: The calls to the provider before this error; 0: the provider was not called.
     attempts: int = 1
 
 

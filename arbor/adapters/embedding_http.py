@@ -17,7 +17,7 @@ from arbor.errors import EmbeddingFailed, ModelError
 
 #: The limit of a whole call to `embed`, all its batches together.
 DEFAULT_DEADLINE_S = 30.0
-#: Of a long text, only the beginning is embedded. Common models read at most 8,191 tokens; 20,000 bytes
+#: The embedded beginning of a long text. Common models read at most 8,191 tokens; 20,000 bytes
 #: are about 5,000 tokens of English and 7,500 of Chinese.
 MAX_TEXT_BYTES = 20_000
 #: A number in a JSON reply: "-0.012345678901234567, "

@@ -54,8 +54,10 @@ class SearxngSearch:
             results = json.loads(content)["results"]
         except (ValueError, KeyError, TypeError) as error:
             raise WebFailed(f"{where} did not answer with JSON that has results") from error
-        found = [read for result in results if (read := _read(result))] if isinstance(results, list) else []
-        return found[:limit]
+        readable = (
+            [read for result in results if (read := _read(result))] if isinstance(results, list) else []
+        )
+        return readable[:limit]
 
     def close(self) -> None:
         """Close the connections."""

@@ -37,11 +37,11 @@ def read_chat_reply(text: str) -> ChatReply:
 
     Raises ReplyInvalid for a text without an answer.
     """
-    for found in find_objects(text, keys=_KEYS):
-        if isinstance(found, Broken):
-            raise ReplyInvalid(f"the answer's JSON cannot be read: {found.fault}")
-        if "reply" in found.value:
-            return _from_object(found.value)
+    for json_object in find_objects(text, keys=_KEYS):
+        if isinstance(json_object, Broken):
+            raise ReplyInvalid(f"the answer's JSON cannot be read: {json_object.fault}")
+        if "reply" in json_object.value:
+            return _from_object(json_object.value)
     plain = text.strip()
     if not plain:
         raise ReplyInvalid("the model said nothing")

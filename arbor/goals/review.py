@@ -69,7 +69,7 @@ class ReviewedGoal:
     deadline: datetime | None = None
     #: The goal's present blocker; empty: none.
     blocker: str = ""
-    #: What the goal contradicts; empty: nothing known.
+    #: The goal or belief that contradicts this goal; empty: none known.
     contradiction: str = ""
     #: Counts of the goal's intents: all, open, completed.
     intents: int = 0
@@ -98,24 +98,24 @@ def flag_goal(goal: ReviewedGoal, now: datetime) -> tuple[GoalFlag, ...]:
     """
     if not goal.state.is_open:
         return ()
-    found: list[GoalFlag] = []
+    flags: list[GoalFlag] = []
     if goal.blocker.strip():
-        found.append(GoalFlag.BLOCKED)
+        flags.append(GoalFlag.BLOCKED)
     active = goal.state is GoalState.ACTIVE
     if active and goal.layer is not GoalLayer.ASPIRATION and now - goal.touched_at > STALE_AFTER:
-        found.append(GoalFlag.STALE)
+        flags.append(GoalFlag.STALE)
     if goal.deadline is not None and goal.deadline < now:
-        found.append(GoalFlag.OVERDUE)
+        flags.append(GoalFlag.OVERDUE)
     if goal.contradiction:
-        found.append(GoalFlag.CONTRADICTED)
+        flags.append(GoalFlag.CONTRADICTED)
     if active and goal.intents_open == 0:
         if goal.intents > 0 and goal.intents_done == 0:
-            found.append(GoalFlag.DEAD_LETTERED)
+            flags.append(GoalFlag.DEAD_LETTERED)
         if goal.plan is PlanStatus.ABANDONED:
-            found.append(GoalFlag.REPLAN)
+            flags.append(GoalFlag.REPLAN)
         elif goal.plan is PlanStatus.COMPLETED:
-            found.append(GoalFlag.CARRIED_OUT)
-    return tuple(found)
+            flags.append(GoalFlag.CARRIED_OUT)
+    return tuple(flags)
 
 
 def relevance(goal: ReviewedGoal, *, themes: Sequence[str], now: datetime) -> float:
@@ -174,13 +174,13 @@ def _promotions(goals: Sequence[ReviewedGoal], themes: Sequence[str], now: datet
     scored = [(relevance(goal, themes=themes, now=now), goal) for goal in queued]
     ranked = sorted((pair for pair in scored if pair[0] >= RELEVANT_FROM), key=lambda pair: -pair[0])
     why = _MAKE_ROOM if full else "it bears on the present moment"
-    found = [_promotion(goal, why) for _, goal in ranked[:MOST_PROMOTED]]
-    if not active and not found:
-        found = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
-    if not active and not found:
+    issues = [_promotion(goal, why) for _, goal in ranked[:MOST_PROMOTED]]
+    if not active and not issues:
+        issues = [_promotion(goal, "you have no active goal") for goal in queued[:1]]
+    if not active and not issues:
         backburner = next((goal for goal in goals if goal.state is GoalState.BACKBURNER), None)
-        found = [_promotion(backburner, "nothing else is on your list")] if backburner else []
-    return found
+        issues = [_promotion(backburner, "nothing else is on your list")] if backburner else []
+    return issues
 
 
 _MAKE_ROOM = f"its deadline presses; {MAX_ACTIVE} goals are active, so queue one of them to make room"

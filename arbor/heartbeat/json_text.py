@@ -79,16 +79,16 @@ def find_objects(text: str, *, keys: Collection[str]) -> Iterator[JsonObject | B
         start = text.find("{", at)
         if start < 0 or tokens <= 0:
             return
-        found: JsonObject | Broken | None = _read_strict(text, start)
-        if found is None:
+        parsed: JsonObject | Broken | None = _read_strict(text, start)
+        if parsed is None:
             writer = _JsonWriter(keys)
-            found = _read_lenient(text, start, writer, tokens)
+            parsed = _read_lenient(text, start, writer, tokens)
             tokens -= writer.tokens
-        if found is not None:
-            yield found
-        if isinstance(found, Broken):
+        if parsed is not None:
+            yield parsed
+        if isinstance(parsed, Broken):
             return
-        at = found.end if found is not None else start + 1
+        at = parsed.end if parsed is not None else start + 1
 
 
 def storable(text: str) -> str:
@@ -164,15 +164,15 @@ def _read_lenient(text: str, start: int, writer: _JsonWriter, most: int) -> Json
 def _read_written(start: int, end: int, writer: _JsonWriter) -> JsonObject | Broken | None:
     written = "".join(writer.written)
     try:
-        found = _decode(written, 0)
+        decoded = _decode(written, 0)
     except json.JSONDecodeError as error:
         fault = f"{error.msg}, near {_excerpt(written, error.pos)!r}"
     except (ValueError, RecursionError) as error:
         fault = str(error)
     else:
-        found.start, found.end = start, end
-        found.repairs = list(dict.fromkeys([*writer.repairs, *found.repairs]))
-        return found
+        decoded.start, decoded.end = start, end
+        decoded.repairs = list(dict.fromkeys([*writer.repairs, *decoded.repairs]))
+        return decoded
     return Broken(start=start, fault=fault) if writer.saw_key else None
 
 

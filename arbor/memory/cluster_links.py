@@ -118,27 +118,29 @@ def _overlaps(clusters: Sequence[PlacedCluster]) -> _Strengths:
     shared: Counter[tuple[UUID, UUID]] = Counter()
     for clusters_by_member in _clusters_of(clusters).values():
         shared.update(combinations(clusters_by_member, 2))
-    found: _Strengths = {}
+    strengths: _Strengths = {}
     for (first, other), count in shared.items():
         share = count / min(sizes[first], sizes[other])
         if share >= OVERLAPS_AT:
-            found[first, other, ClusterLink.OVERLAPS] = found[other, first, ClusterLink.OVERLAPS] = share
-    return found
+            strengths[first, other, ClusterLink.OVERLAPS] = strengths[other, first, ClusterLink.OVERLAPS] = (
+                share
+            )
+    return strengths
 
 
 def _nearness(clusters: Sequence[PlacedCluster], near: float) -> _Strengths:
-    found: _Strengths = {}
+    strengths: _Strengths = {}
     if len(clusters) < 2:
-        return found
+        return strengths
     centres = np.stack([cluster.centroid for cluster in clusters])
     cosines = np.clip(centres @ centres.T, 0.0, 1.0)
     np.fill_diagonal(cosines, 0.0)
     for row, column in np.argwhere((cosines >= near) & (cosines > 0)):
         first, second, cosine = clusters[row], clusters[column], float(cosines[row, column])
-        found[first.id, second.id, ClusterLink.SIMILAR] = cosine
+        strengths[first.id, second.id, ClusterLink.SIMILAR] = cosine
         if first.ended < second.began:
-            found[first.id, second.id, ClusterLink.EVOLVES_INTO] = cosine
-    return found
+            strengths[first.id, second.id, ClusterLink.EVOLVES_INTO] = cosine
+    return strengths
 
 
 def _evidence(clusters: Sequence[PlacedCluster], relations: Iterable[MemoryTie]) -> _Strengths:

@@ -161,10 +161,10 @@ def form(
     near_counts = _count_near(vectors, sketched)
     seeds = np.argsort(-near_counts, kind="stable")
     centres = beside
-    found: list[Vectors] = []
+    new_centres: list[Vectors] = []
     fruitless = 0
     for seed in seeds[near_counts[seeds] >= LEAST_MEMBERS]:
-        if len(found) >= most or fruitless >= _MAX_FRUITLESS_SEEDS:
+        if len(new_centres) >= most or fruitless >= _MAX_FRUITLESS_SEEDS:
             break
         if not free[seed]:
             continue
@@ -176,9 +176,9 @@ def form(
         free[rows[members]] = False
         if not (centres @ centre >= apart).any():
             centres = np.vstack([centres, centre])
-            found.append(centre)
+            new_centres.append(centre)
         fruitless = 0
-    return found
+    return new_centres
 
 
 def _sketch(
@@ -259,10 +259,10 @@ def tip_of_tongue(resonances: Sequence[ClusterResonance], cosines: Cosines) -> l
     `cosines` describes the query's cosines with all of the agent's memories. A cluster resonates at RESONATES_AT deviations
     or more while its best memory is below CLEAR_AT and less near than the center (seed 004, `find_partial_activations`).
     """
-    found = [
+    partial = [
         resonance
         for resonance in resonances
         if resonance.centre >= cosines.at(RESONATES_AT)
         and resonance.best_memory < min(cosines.clear, resonance.centre)
     ]
-    return sorted(found, key=lambda resonance: (-resonance.centre, resonance.id))[:MOST_PARTIAL]
+    return sorted(partial, key=lambda resonance: (-resonance.centre, resonance.id))[:MOST_PARTIAL]

@@ -92,8 +92,8 @@ def _split_unspaced(word: str) -> Iterator[str]:
     for run in _UNSPACED.finditer(word):
         if run.start() > end:
             yield word[end : run.start()][:_LONGEST_WORD]
-        found = run.group()
-        yield from (found[i : i + 2] for i in range(max(1, len(found) - 1)))
+        characters = run.group()
+        yield from (characters[i : i + 2] for i in range(max(1, len(characters) - 1)))
         end = run.end()
     if end < len(word):
         yield word[end:][:_LONGEST_WORD]
@@ -166,17 +166,17 @@ def speaker_words(speaker: str) -> frozenset[str]:
 @lru_cache(maxsize=256)
 def query_terms(text: str) -> tuple[QueryTerm, ...]:
     """Return the distinct terms of a query in order, at most the first MAX_TERMS."""
-    found: dict[str, QueryTerm] = {}
+    terms: dict[str, QueryTerm] = {}
     capitals = {word.casefold().removesuffix("'s") for word in re.findall(r"\b[A-Z]['\w]*", text)}
     for word in words_of(text):
         stop = word in STOP_WORDS
-        if word in found or (stop and word not in capitals):
+        if word in terms or (stop and word not in capitals):
             continue
         index = 0 if stop else term_index(term_of(word))
-        found[word] = QueryTerm(word=word, index=index, speaker_index=speaker_index(word))
-        if len(found) == MAX_TERMS:
+        terms[word] = QueryTerm(word=word, index=index, speaker_index=speaker_index(word))
+        if len(terms) == MAX_TERMS:
             break
-    return tuple(found.values())
+    return tuple(terms.values())
 
 
 def looked_up(terms: tuple[QueryTerm, ...]) -> frozenset[int]:
@@ -215,8 +215,8 @@ def query_vector(terms: tuple[QueryTerm, ...], df: Mapping[int, int], documents:
     return {index: weight / most for index, weight in vector.items()}
 
 
-def _idf(found: int, documents: int) -> float:
+def _idf(with_term: int, documents: int) -> float:
     """Return the inverse document frequency: nearly 0 when every memory has the term, ln(2·documents) when one has."""
     documents = max(0, documents)
-    found = min(max(0, found), documents)
-    return math.log(1 + (documents - found + 0.5) / (found + 0.5))
+    with_term = min(max(0, with_term), documents)
+    return math.log(1 + (documents - with_term + 0.5) / (with_term + 0.5))

@@ -87,8 +87,8 @@ class Nearest:
             if len(self._best[row]) == self._limit and self._best[row][-1][0] > floor:
                 floor = self._best[row][-1][0]
             columns = np.flatnonzero((cosines[row] >= floor) & np.isfinite(cosines[row])).tolist()
-            found = [(float(cosines[row, column]), ids[column]) for column in columns]
-            self._best[row] = _first(self._best[row] + found, self._limit)
+            candidates = [(float(cosines[row, column]), ids[column]) for column in columns]
+            self._best[row] = _first(self._best[row] + candidates, self._limit)
 
     def found(self) -> dict[UUID, dict[UUID, float]]:
         """Return the nearest memories of each memory with cosines, nearest first, equal ones in the order of their ids."""

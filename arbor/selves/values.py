@@ -11,7 +11,7 @@ from arbor.errors import Invalid
 
 #: The longest text of a belief or aspect, in characters: the self is part of the prompt at every heartbeat.
 TEXT_LENGTH = 1_000
-#: As long as the source of a memory.
+#: The longest source of a belief or aspect: the same as that of a memory.
 SOURCE_LENGTH = 200
 #: The most beliefs and aspects of an agent, without dropped ones: well above the number in a prompt.
 MAX_BELIEFS = 200

@@ -76,7 +76,7 @@ class _DemoStory:
         )
         self._print(render(beats[-1]))
         recalled = self._recall()
-        made = self._run_maintenance()
+        maintenance = self._run_maintenance()
         after = read_demo_state(self._agent)
         self._print_heading(
             "What changed", "Goals move only by a heartbeat's decision; each heartbeat is itself remembered."
@@ -90,7 +90,7 @@ class _DemoStory:
             "ingested": read,
             "beats": beats,
             "recalled": recalled,
-            "grown": made,
+            "grown": maintenance,
             "before": asdict(before),
             "after": asdict(after),
         }
@@ -119,8 +119,8 @@ class _DemoStory:
         self._print_heading(
             "A goal", "Somebody wants something of it; how to get there it decides for itself."
         )
-        made = add_demo_goal(self._agent)
-        self._print(f"  [bold]{made.title}[/bold] ({made.state}): {made.description}")
+        goal = add_demo_goal(self._agent)
+        self._print(f"  [bold]{goal.title}[/bold] ({goal.state}): {goal.description}")
 
     def _heartbeat(self, number: int, timeout_s: float) -> dict[str, Any]:
         live = fleet_is_live()
@@ -143,9 +143,9 @@ class _DemoStory:
         )
         recalled = {}
         for question in QUESTIONS:
-            found = ask(self._agent, question)
-            self._print(Group(Text(f"“{question}”", style="italic"), render_recalled(found), Text()))
-            recalled[question] = [recalled_line(memory) for memory in found]
+            memories = ask(self._agent, question)
+            self._print(Group(Text(f"“{question}”", style="italic"), render_recalled(memories), Text()))
+            recalled[question] = [recalled_line(memory) for memory in memories]
         return recalled
 
     def _run_maintenance(self) -> dict[str, Any]:
@@ -154,9 +154,9 @@ class _DemoStory:
             "Episodes as they happen, themes by the clock; it decides nothing.",
         )
         maintain_clusters(self._agent)
-        made = read_demo_maintenance(self._agent)
-        self._print(_maintenance_lines(made))
-        return asdict(made)
+        maintained = read_demo_maintenance(self._agent)
+        self._print(_maintenance_lines(maintained))
+        return asdict(maintained)
 
     def _print_heading(self, title: str, meaning: str) -> None:
         self._steps += 1
@@ -183,21 +183,21 @@ def _heartbeat_line(trace: dict[str, Any]) -> RenderableType:
     return Group(f"{head} {trace['own_ms']:.0f} ms of its own", story)
 
 
-def _maintenance_lines(made: DemoMaintenance) -> RenderableType:
+def _maintenance_lines(maintenance: DemoMaintenance) -> RenderableType:
     story = Table(box=None, pad_edge=False, show_header=False, padding=(0, 1))
     story.add_column(style="dim", min_width=12, justify="right")
     story.add_column(overflow="fold")
-    story.add_row("episodes", Text(f"{made.episodes}, the longest of {made.longest} memories"))
-    for theme in made.themes:
+    story.add_row("episodes", Text(f"{maintenance.episodes}, the longest of {maintenance.longest} memories"))
+    for theme in maintenance.themes:
         clearest = shorten(theme.clearest, _MAX_LENGTH, placeholder=" …")
         story.add_row("theme", Text(f"{theme.name}, {theme.size} memories; the clearest: {clearest}"))
     return story
 
 
 def _changes(before: DemoState, after: DemoState) -> RenderableType:
-    made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2))
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2))
     for head in ("", "before", "after"):
-        made.add_column(head, overflow="fold")
+        table.add_column(head, overflow="fold")
     rows: list[tuple[str, object, object]] = [
         ("energy", f"{before.energy:g}", f"{after.energy:g}"),
         ("heartbeats", before.beats, after.beats),
@@ -208,12 +208,12 @@ def _changes(before: DemoState, after: DemoState) -> RenderableType:
     for title in {**before.goals, **after.goals}:
         rows.append((f"goal: {title}", before.goals.get(title, "–"), after.goals.get(title, "–")))
     for name, before_value, after_value in rows:
-        made.add_row(
+        table.add_row(
             Text(name),
             str(before_value),
             Text(str(after_value), style="green" if before_value != after_value else ""),
         )
-    return made
+    return table
 
 
 def _farewell(story: dict[str, Any]) -> str:

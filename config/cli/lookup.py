@@ -116,31 +116,29 @@ def _matching_ids(rows: QuerySet[Any], text: str) -> list[UUID]:
 
 
 def _filter_rows(rows: QuerySet[Any], text: str) -> QuerySet[Any]:
-    wanted = text.strip().lower()
+    key = text.strip().lower()
     try:
-        return rows.filter(id=UUID(wanted))
+        return rows.filter(id=UUID(key))
     except ValueError:
-        if len(wanted) < SHORT:
+        if len(key) < SHORT:
             return rows.none()
-        ending: QuerySet[Any] = rows.annotate(as_text=Cast("id", CharField())).filter(
-            as_text__endswith=wanted
-        )
+        ending: QuerySet[Any] = rows.annotate(as_text=Cast("id", CharField())).filter(as_text__endswith=key)
         return ending
 
 
 def find_concept(agent: ChosenAgent, name: str) -> UUID:
     """Return the id of the agent's concept of that name. Raises NotFound."""
-    found = _concept(agent, name)
-    if found is None:
+    concept_id = _concept(agent, name)
+    if concept_id is None:
         raise NotFound(f"{agent.name} has no concept {concept_name(name)!r}")
-    return found
+    return concept_id
 
 
 def _concept(agent: ChosenAgent, name: str) -> UUID | None:
-    found: UUID | None = (
+    concept_id: UUID | None = (
         Concept.objects.filter(agent_id=agent.id, key=concept_key(name)).values_list("id", flat=True).first()
     )
-    return found
+    return concept_id
 
 
 def find_goal(agent: ChosenAgent, wanted: str) -> Goal:
@@ -149,13 +147,13 @@ def find_goal(agent: ChosenAgent, wanted: str) -> Goal:
     key, end = title_key(wanted), wanted.strip().lower()
     by_title = [goal for goal in goals if title_key(goal.title) == key]
     by_id = [goal for goal in goals if len(end) >= SHORT and str(goal.id).endswith(end)]
-    found = by_title or by_id
-    found = [goal for goal in found if GoalState(goal.state).is_open] or found
-    if not found:
+    matching = by_title or by_id
+    matching = [goal for goal in matching if GoalState(goal.state).is_open] or matching
+    if not matching:
         raise NotFound(
             f"{agent.name} has no goal {wanted!r}; `arbor goal list {agent.name}` shows those there are"
         )
-    if len(found) > 1:
-        ids = ", ".join(str(goal.id) for goal in found)
-        raise click.UsageError(f"{len(found)} goals have the name {wanted!r}: give one of the ids {ids}")
-    return found[0]
+    if len(matching) > 1:
+        ids = ", ".join(str(goal.id) for goal in matching)
+        raise click.UsageError(f"{len(matching)} goals have the name {wanted!r}: give one of the ids {ids}")
+    return matching[0]

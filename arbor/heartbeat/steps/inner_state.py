@@ -104,7 +104,7 @@ def _refusing_boundaries(
 
 def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewExperience]:
     """Return an experience for each action with a cost."""
-    found = []
+    experiences = []
     for action in actions:
         result = action.result
         if not result.cost:
@@ -124,8 +124,10 @@ def _experiences(actions: Sequence[ActionRecord], before: Selfhood) -> list[NewE
             attempts=attempts,
             successes=successes,
         )
-        found.append(NewExperience(action=result.action, about=what, outcome=outcome, lesson=lesson_text))
-    return found
+        experiences.append(
+            NewExperience(action=result.action, about=what, outcome=outcome, lesson=lesson_text)
+        )
+    return experiences
 
 
 def _boundary_notes(heartbeat: Beat, actions: Sequence[ActionRecord]) -> list[AuditNote]:
@@ -236,17 +238,17 @@ def satisfactions(
     situation: Situation, results: Sequence[ActionResult], changes: Sequence[GoalChange]
 ) -> list[tuple[Drive, float]]:
     """Return the satisfied drives and by how much; goals closed by rules do not count."""
-    found = [
+    satisfied = [
         SATISFACTION[result.action]
         for result in results
         if result.outcome is ActionOutcome.SUCCESS and result.action in SATISFACTION
     ]
-    found += [
+    satisfied += [
         GOAL_COMPLETED for change in changes if change.kind is GoalChangeKind.COMPLETED and not change.by_rule
     ]
     # Contact with users: `arbor.selves.drives.in_touch`.
-    found += [CONTACT for percept in situation.percepts if percept.kind == PEER_MESSAGE]
-    return found
+    satisfied += [CONTACT for percept in situation.percepts if percept.kind == PEER_MESSAGE]
+    return satisfied
 
 
 def causes(situation: Situation, results: Sequence[ActionResult], *, met_new: bool) -> dict[Drive, bool]:

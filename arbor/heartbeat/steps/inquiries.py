@@ -140,17 +140,17 @@ def _after_search(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps
 
 
 def _after_answer(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps[Beat]:
-    found = read_answer(result.text, pages=len(inquiry.pages))
-    if not found.text or inquiry.depth == Depth.SHALLOW:
-        return (yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=found)))
+    answer = read_answer(result.text, pages=len(inquiry.pages))
+    if not answer.text or inquiry.depth == Depth.SHALLOW:
+        return (yield from _finish(heartbeat, InquiryResult(inquiry=inquiry, answer=answer)))
     inquiry = replace(
         inquiry,
         step=CallPurpose.APPRAISE.value,
         answer={
-            "text": found.text,
-            "confidence": found.confidence,
-            "sources": list(found.sources),
-            "worth_keeping": found.worth_keeping,
+            "text": answer.text,
+            "confidence": answer.confidence,
+            "sources": list(answer.sources),
+            "worth_keeping": answer.worth_keeping,
         },
     )
     pages = yield from _pages_of(inquiry)

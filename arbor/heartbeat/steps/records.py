@@ -123,8 +123,8 @@ def _note_memory(heartbeat: Beat, text: str, day: Any) -> NewMemory:
     weight = appraise(
         note.content, role=note.role, type=note.type, lists=heartbeat.rules.word_lists
     ).importance
-    kept = replace(lasting(heartbeat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
-    return learned(kept, situation=heartbeat.situation)
+    memory = replace(lasting(heartbeat, note, but={Retention.ERROR}), importance=max(NOTE_IMPORTANCE, weight))
+    return learned(memory, situation=heartbeat.situation)
 
 
 def _created_ids(results: Sequence[ActionResult]) -> list[UUID]:

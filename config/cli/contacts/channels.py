@@ -54,10 +54,10 @@ def list_channels(tenant_slug: str | None) -> Output:
     """List the channels."""
     with tenant_or_all(tenant_slug, reason="list of channels") as tenant:
         channels = Channel.objects.select_related("agent", "tenant").defer("sealed_secret")
-        found = list(channels if tenant else channels.order_by("tenant__slug", "name"))
+        shown = list(channels if tenant else channels.order_by("tenant__slug", "name"))
     return listing(
         "channels",
-        found,
+        shown,
         of_tenants(CHANNEL, one=tenant is not None),
         empty="No channels: agents write to the inbox (`arbor inbox list`)."
         " [bold]arbor contact channel add NAME --help[/bold]",
@@ -126,12 +126,12 @@ def disable(name: str, tenant_slug: str | None) -> Output:
 def send_test(name: str, tenant_slug: str | None) -> Output:
     """Send a test message once, and report the result."""
     with tenant_transaction(_tenant_of(name, tenant_slug)):
-        found = channel_by_name(name)
-        message = trial_message(found, actor=actor())
-    carry_trial(ChannelKind(found.kind), message)
+        channel = channel_by_name(name)
+        message = trial_message(channel, actor=actor())
+    carry_trial(ChannelKind(channel.kind), message)
     return Output(
-        {"channel": found.name, "sent": True, "key": message.key},
-        people=f"[bold]{escape(found.name)}[/bold] works: its receiver has the message.",
+        {"channel": channel.name, "sent": True, "key": message.key},
+        people=f"[bold]{escape(channel.name)}[/bold] works: its receiver has the message.",
     )
 
 

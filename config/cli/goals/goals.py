@@ -65,9 +65,9 @@ def add(
 @in_agent_transaction
 def move(agent: ChosenAgent, *, goal_name: str, state: str, reason: str) -> Output:
     """Move a goal to another state: active, queued, backburner, completed, abandoned."""
-    found = find_goal(agent, goal_name)
-    before = found.state
-    moved = move_goal(goal_id=found.id, to=GoalState(state), reason=reason)
+    goal = find_goal(agent, goal_name)
+    before = goal.state
+    moved = move_goal(goal_id=goal.id, to=GoalState(state), reason=reason)
     audit_change(agent, moved, f"moved goal {moved.title!r} from {before} to {moved.state}")
     return _show(agent, moved, f"is {moved.state}")
 
