@@ -20,7 +20,7 @@ from arbor.web.ports import Page
 READABLE_TYPES = frozenset(
     {"text/html", "application/xhtml+xml", "text/plain", "application/json", "text/xml", "application/xml"}
 )
-_MARKED_UP = frozenset({"text/html", "application/xhtml+xml"})
+_HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 TITLE_LENGTH = 300
 MAX_REDIRECTS = 5
 _ACCEPT = ", ".join(sorted(READABLE_TYPES))
@@ -39,9 +39,11 @@ class WebFetch:
 
     def fetch(self, url: str, *, deadline_s: float) -> Page:
         """Fetch a page; each redirect is checked like the address itself. Raises WebFailed with the reason."""
-        ends = time.monotonic() + deadline_s
+        deadline = time.monotonic() + deadline_s
         for _ in range(MAX_REDIRECTS + 1):
-            answer = self._ask(self._check_url(url), deadline_s=max(ends - time.monotonic(), 0.001))
+            answer = self._fetch_once(
+                self._check_url(url), deadline_s=max(deadline - time.monotonic(), 0.001)
+            )
             if isinstance(answer, Page):
                 return answer
             url = answer
@@ -66,7 +68,7 @@ class WebFetch:
             )
         return parsed.copy_with(fragment=None)
 
-    def _ask(self, url: httpx.URL, *, deadline_s: float) -> Page | str:
+    def _fetch_once(self, url: httpx.URL, *, deadline_s: float) -> Page | str:
         """Return the page, or the address of its redirect."""
         where = _shorten_url(str(url))
         with stream_get(self._client, url, where=where, accept=_ACCEPT, deadline_s=deadline_s) as response:
@@ -107,7 +109,7 @@ def is_readable(kind: str) -> bool:
 def read_page(content: bytes, *, kind: str, charset: str | None) -> tuple[str, str]:
     """Return title and text of a page; the text is empty for a page without one. `charset` is the server's."""
     text = _decode(content, charset)
-    if kind not in _MARKED_UP:
+    if kind not in _HTML_TYPES:
         return "", storable(text)
     # Bytes without a charset are decoded by the page's own declaration.
     extracted = _extractor().bare_extraction(

@@ -30,7 +30,7 @@ Lines = Annotated[tuple[Line, ...], Field(max_length=LIST_LENGTH)]
 Proses = Annotated[tuple[Prose, ...], Field(max_length=LIST_LENGTH)]
 
 
-# Upper limits of a trait's values that read "strongly" and "rather" its low pole, "balanced", "rather" its high pole.
+# The limits between the five descriptions of a trait: strongly low, rather low, balanced, rather high, strongly high.
 STRONGLY_LOW, RATHER_LOW, RATHER_HIGH, STRONGLY_HIGH = 0.2, 0.4, 0.6, 0.8
 
 

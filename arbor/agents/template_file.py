@@ -61,8 +61,8 @@ class ReadTemplate:
     def locate(self, path: Path) -> tuple[int | None, str]:
         """Return the line and the path of a part in the file."""
         for end in range(len(path), 0, -1):
-            if found := self.moved.get(path[:end]):
-                line, place = found
+            if moved_to := self.moved.get(path[:end]):
+                line, place = moved_to
                 if place in CHARACTER_KEYS:
                     line = line_of(self.document.lines, (place, *path[end:]))
                 return line, place + path_text((*path[end:],), inside=True)
@@ -97,11 +97,11 @@ def translate_errors(
 
     A value that could not be parsed is not reported again.
     """
-    unread = {fault.place for fault in read.document.faults if fault.place}
+    unparsed = {fault.place for fault in read.document.faults if fault.place}
     for detail in error.errors(include_url=False):
         line, place = read.locate(detail["loc"])
-        if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unread):
-            yield TemplateFault(line=line, place=place, message=_message(detail, model))
+        if not any(place == other or place.startswith((f"{other}.", f"{other}[")) for other in unparsed):
+            yield TemplateFault(line=line, place=place, message=_describe_error(detail, model))
 
 
 def _move_keys(
@@ -122,7 +122,7 @@ def _place_section(
     parts: dict[str, Any], moved: dict[Path, tuple[int | None, str]], name: str, section: TemplateSection
 ) -> Iterator[TemplateFault]:
     path, place = SECTIONS[name], f"## {name}"
-    value: str | list[str] = _unwrap(section.text)
+    value: str | list[str] = _join_lines(section.text)
     if name == "Pipeline":
         block = _DOT_BLOCK.fullmatch(section.text)
         if block is None or not block["dot"].strip():
@@ -140,7 +140,7 @@ def _place_section(
             line=section.line, place=place, message="is empty; write it or leave the heading out"
         )
     elif name == "Instructions":
-        value = list(_items(section.text))
+        value = list(_split_items(section.text))
     if path[-1] in _parent_of(parts, path):
         yield _duplicate_fault(section.line, place, path)
     elif _set_value(parts, path, value):
@@ -170,14 +170,14 @@ def _set_value(parts: dict[str, Any], path: Path, value: object) -> bool:
     return True
 
 
-def _unwrap(text: str) -> str:
+def _join_lines(text: str) -> str:
     """Join the lines of each plain paragraph; their line breaks have no meaning."""
     if any(_STRUCTURED_LINE.match(row) for row in text.split("\n")):
         return text
     return "\n\n".join(" ".join(row.strip() for row in part.split("\n")) for part in text.split("\n\n"))
 
 
-def _items(text: str) -> Iterator[str]:
+def _split_items(text: str) -> Iterator[str]:
     """Split instructions: the items of a list, or else paragraphs; a wrapped line continues what it follows."""
     current: list[str] = []
     for row in [*text.split("\n"), ""]:
@@ -189,7 +189,7 @@ def _items(text: str) -> Iterator[str]:
             current.append(item[1].strip() if item else row.strip())
 
 
-def _message(detail: ErrorDetails, model: type[BaseModel]) -> str:
+def _describe_error(detail: ErrorDetails, model: type[BaseModel]) -> str:
     """Return a message with the allowed values for a validation error."""
     context, given = detail.get("ctx", {}), detail["input"]
     match detail["type"]:

@@ -16,7 +16,7 @@ from arbor.heartbeat.quotations import clip
 
 _KEYS = ("reply", "thinking")
 #: Memories that the rule quotes, and the characters of each.
-_QUOTED = 3
+_MAX_QUOTED = 3
 _QUOTED_LENGTH = 300
 
 REFLEX_OPENING = "No language model is in use here, so I answer by rule, from what I remember."
@@ -47,7 +47,7 @@ def read_chat_reply(text: str) -> ChatReply:
         raise ReplyInvalid("the model said nothing")
     if plain.startswith(("{", "[", "```json")):
         raise ReplyInvalid('the answer is JSON without a "reply"')
-    return ChatReply(reply=clip(storable(plain), ANSWER_LENGTH), left_out=_left_out(plain))
+    return ChatReply(reply=clip(storable(plain), ANSWER_LENGTH), left_out=_describe_cut(plain))
 
 
 def _from_object(value: Mapping[str, Any]) -> ChatReply:
@@ -56,12 +56,12 @@ def _from_object(value: Mapping[str, Any]) -> ChatReply:
         raise ReplyInvalid('"reply" must be a text that says something')
     return ChatReply(
         reply=clip(storable(reply.strip()), ANSWER_LENGTH),
-        left_out=_left_out(reply.strip()),
+        left_out=_describe_cut(reply.strip()),
         thinking=storable(thinking.strip()) if isinstance(thinking, str) else "",
     )
 
 
-def _left_out(text: str) -> tuple[str, ...]:
+def _describe_cut(text: str) -> tuple[str, ...]:
     if len(text) <= ANSWER_LENGTH:
         return ()
     return (f"the answer is cut: it had {len(text):,} characters, of which {ANSWER_LENGTH:,} are kept",)
@@ -80,6 +80,6 @@ def reflex_answer(context: Mapping[str, Any]) -> dict[str, str]:
         return {"thinking": "", "reply": f"{REFLEX_OPENING} About this I remember nothing."}
     lines = [
         f"- {when(memory.at)}{f', {memory.role}' if memory.role else ''}: {clip(' '.join(memory.content.split()), _QUOTED_LENGTH)}"
-        for memory in quotable[:_QUOTED]
+        for memory in quotable[:_MAX_QUOTED]
     ]
     return {"thinking": "", "reply": "\n".join([f"{REFLEX_OPENING} I remember:", *lines])}

@@ -104,7 +104,7 @@ def capability_match(actions: Collection[str], learned: Mapping[str, Sequence[in
     is known.
     """
     shares = [
-        tried[1] / tried[0] if (tried := learned.get(action)) and tried[0] > 0 else CAPABILITY_UNKNOWN
+        counts[1] / counts[0] if (counts := learned.get(action)) and counts[0] > 0 else CAPABILITY_UNKNOWN
         for action in actions
     ]
     return min(1.0, sum(shares) / len(shares)) if shares else CAPABILITY_UNKNOWN

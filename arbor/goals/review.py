@@ -69,7 +69,7 @@ class ReviewedGoal:
     deadline: datetime | None = None
     #: The goal's present blocker; empty: none.
     blocker: str = ""
-    #: The goal or belief that contradicts this goal; empty: none known.
+    #: The belief, memory or aspect that contradicts the goal; empty: none known.
     contradiction: str = ""
     #: Counts of the goal's intents: all, open, completed.
     intents: int = 0

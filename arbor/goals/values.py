@@ -159,31 +159,33 @@ def require_room(to: GoalState, counts: BacklogCounts) -> None:
         )
 
 
-def admit(title: str, wanted: GoalState, *, counts: BacklogCounts, open_titles: Collection[str]) -> GoalState:
-    """Return the state a new goal gets: `wanted`, or the next lower one with room (active, queued, backburner).
+def admit(
+    title: str, requested: GoalState, *, counts: BacklogCounts, open_titles: Collection[str]
+) -> GoalState:
+    """Return the state a new goal gets: `requested`, or the next lower one with room (active, queued, backburner).
 
     Raises AlreadyExists for the title of an open goal, even in other words, LimitReached when the backlog is full,
     TransitionIllegal for a closed state, Invalid for a title of several lines or with control characters.
     """
-    if not wanted.is_open:
-        raise TransitionIllegal(f"a new goal is active, queued or backburner, not {wanted}")
+    if not requested.is_open:
+        raise TransitionIllegal(f"a new goal is active, queued or backburner, not {requested}")
     key = title_key(title)
     if any(title_key(other) == key for other in open_titles):
         raise AlreadyExists(f"there is an open goal called {title.strip()!r} already")
-    like = next((other for other in open_titles if same_goal(title, other)), None)
-    if like is not None:
+    similar = next((other for other in open_titles if same_goal(title, other)), None)
+    if similar is not None:
         raise AlreadyExists(
-            f"there is an open goal {like!r} already, which says the same as {title.strip()!r}"
+            f"there is an open goal {similar!r} already, which says the same as {title.strip()!r}"
         )
     if _CONTROL_CHARACTERS.search(title):
         raise Invalid(f"a goal's title is one line without control characters, got {title!r}")
     if counts.open >= MAX_OPEN:
         raise LimitReached(f"at most {MAX_OPEN} goals are open at once; complete or abandon some first")
-    if wanted is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:
-        wanted = GoalState.QUEUED
-    if wanted is GoalState.QUEUED and counts.queued >= MAX_QUEUED:
-        wanted = GoalState.BACKBURNER
-    return wanted
+    if requested is GoalState.ACTIVE and counts.active >= MAX_ACTIVE:
+        requested = GoalState.QUEUED
+    if requested is GoalState.QUEUED and counts.queued >= MAX_QUEUED:
+        requested = GoalState.BACKBURNER
+    return requested
 
 
 def as_title(text: str) -> str:
@@ -228,12 +230,12 @@ class NewGoalRequest:
     rule: str = ""
 
 
-def check_new_goal(wanted: NewGoalRequest) -> str:
+def check_new_goal(request: NewGoalRequest) -> str:
     """Return the new goal's title without blanks around it; raises Invalid for a wrong title, description or reward."""
-    title = wanted.title.strip()
-    if not title or len(title) > TITLE_LENGTH or "\0" in title + wanted.description:
+    title = request.title.strip()
+    if not title or len(title) > TITLE_LENGTH or "\0" in title + request.description:
         raise Invalid(f"a goal's title has 1 to {TITLE_LENGTH} characters, got {len(title)}")
-    reward = wanted.expected_reward
+    reward = request.expected_reward
     if reward is not None and not 0 <= reward <= 1:
         raise Invalid(f"what a goal is expected to be worth is 0 to 1, got {reward}")
     return title

@@ -32,8 +32,8 @@ def goals(situation: Situation, data: Data) -> str:
 
 def overview(goals: Sequence[GoalView]) -> str:
     """Return one line for each open goal, by state."""
-    places = [GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER]
-    return "\n".join(_short_line(goal) for state in places for goal in goals if goal.state is state)
+    states = [GoalState.ACTIVE, GoalState.QUEUED, GoalState.BACKBURNER]
+    return "\n".join(_short_line(goal) for state in states for goal in goals if goal.state is state)
 
 
 def intents(intents: Sequence[IntentView], data: Data) -> str:
@@ -66,8 +66,10 @@ def plan(situation: Situation, data: Data) -> str:
 
 def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
     estimates = {"heartbeats": plan.estimated_ticks, "energy": plan.estimated_cost, "risk": plan.risk}
-    about = ", ".join(f"{name} {value:g}" for name, value in estimates.items() if value is not None)
-    yield f"for goal [{goal.id}] {line(goal.title)}" + (f" (estimated: {about})" if about else "")
+    estimates_text = ", ".join(f"{name} {value:g}" for name, value in estimates.items() if value is not None)
+    yield f"for goal [{goal.id}] {line(goal.title)}" + (
+        f" (estimated: {estimates_text})" if estimates_text else ""
+    )
     for need in plan.dependencies:
         yield f"    needs: {line(need)}"
     for step in plan.steps:
@@ -79,21 +81,21 @@ def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
 
 
 def _intent(intent: IntentView) -> str:
-    about = [f"for goal {intent.goal_id}"]
+    details = [f"for goal {intent.goal_id}"]
     if intent.attempts:
-        about.append(f"failed attempts: {intent.attempts}")
+        details.append(f"failed attempts: {intent.attempts}")
     if intent.tick_limit is not None:
-        about.append(f"heartbeats spent: {intent.ticks_used} of at most {intent.tick_limit}")
-    return f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(about)})"
+        details.append(f"heartbeats spent: {intent.ticks_used} of at most {intent.tick_limit}")
+    return f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(details)})"
 
 
 def _short_line(goal: GoalView) -> str:
-    about = [goal.state, f"{goal.fraction:.0%} done", *_relations_of(goal)]
-    return f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
+    details = [goal.state, f"{goal.fraction:.0%} done", *_relations_of(goal)]
+    return f"[{goal.id}] {line(goal.title)} ({', '.join(details)})"
 
 
 def _goal(goal: GoalView) -> Iterator[str]:
-    about = [
+    details = [
         goal.state,
         goal.layer,
         f"from {goal.source}",
@@ -101,11 +103,11 @@ def _goal(goal: GoalView) -> Iterator[str]:
         f"{goal.fraction:.0%} done",
     ]
     if goal.effort:
-        about.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
+        details.append("1 heartbeat spent" if goal.effort == 1 else f"{goal.effort} heartbeats spent")
     if feeling := feeling_word(goal.emotional_valence):
-        about.append(feeling)
-    about.extend(_relations_of(goal))
-    yield f"[{goal.id}] {line(goal.title)} ({', '.join(about)})"
+        details.append(feeling)
+    details.extend(_relations_of(goal))
+    yield f"[{goal.id}] {line(goal.title)} ({', '.join(details)})"
     if goal.description:
         yield f"    done when: {line(goal.description)}"
     if goal.blocked_by:

@@ -32,7 +32,7 @@ class BacklogEditor:
     def __init__(self, heartbeat: Beat, backlog: Backlog) -> None:
         self._beat = heartbeat
         self._backlog = backlog
-        #: Goals that this heartbeat is already counted for.
+        #: The goals for which this heartbeat is counted already.
         self._served = {change.goal_id for change in heartbeat.whole.goal_changes if change.kind in _SERVING}
         self._recorded = frozenset(self._served)
         #: Goals that actions worked on without executing a step, with the names of the actions.
@@ -49,7 +49,7 @@ class BacklogEditor:
             change(item)
         except ArborError as error:
             self._dropped.append(Dropped(path=path, value=item.model_dump_json(), reason=str(error)))
-            self._refuse(item, str(error))
+            self._record_refusal(item, str(error))
 
     def result(self) -> NodeResult[Beat]:
         """Return the state with the record of the changes, and the backlog as an effect."""
@@ -61,7 +61,7 @@ class BacklogEditor:
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
         return NodeResult(state=heartbeat.bringing(backlog=self._backlog), changed=changed)
 
-    def intent(self, result: ActionResult) -> None:
+    def record_outcome(self, result: ActionResult) -> None:
         """Record the outcome of an intent's action.
 
         Raises NotFound if the intent is closed, and Invalid if the action does not execute the step, which is released.
@@ -71,17 +71,17 @@ class BacklogEditor:
             intent = self._backlog.intent(str(result.intent_id))
         except NotFound:
             if is_work(result):
-                self.serve(result)
+                self.count_action(result)
             raise
         if not self._executes_step(result.action, intent.action):
-            self.put_off(result)
+            self.release(result)
             if is_work(result):
-                self.serve(result)
+                self.count_action(result)
             raise Invalid(f"the step is {intent.action}; {result.action} does not carry it out")
         failed = result.outcome in (ActionOutcome.FAILURE, ActionOutcome.BLOCKED)
         final = result.outcome is ActionOutcome.BLOCKED and result.action not in ACTIONS
         self._tried.add(str(intent.id))
-        self._serve(intent.goal_id)
+        self._count_heartbeat(intent.goal_id)
         self._backlog.attempt(
             intent.id,
             error=result.summary if failed else "",
@@ -91,18 +91,18 @@ class BacklogEditor:
         goal = self._backlog.goal(intent.goal_id)
         self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
 
-    def serve(self, result: ActionResult) -> None:
-        """Count an action that is no step for an open goal; an unknown goal is listed as dropped."""
+    def count_action(self, result: ActionResult) -> None:
+        """Count an action that executes no step for the open goal that it names; an unknown goal is listed as dropped."""
         try:
             goal = self._backlog.goal(str(result.goal_id))
         except NotFound as error:
             path = f"actions[{result.index}].goal_id"
             self._dropped.append(Dropped(path=path, value=str(result.goal_id), reason=str(error)))
             return
-        self._serve(goal.id)
+        self._count_heartbeat(goal.id)
         self._worked_on.setdefault(goal.id, (goal, []))[1].append(result.action)
 
-    def put_off(self, result: ActionResult) -> None:
+    def release(self, result: ActionResult) -> None:
         """Release a locked intent without an attempt."""
         key = str(read_id(str(result.intent_id)))
         self._released.add(key)
@@ -134,7 +134,7 @@ class BacklogEditor:
         goal = self._backlog.goal(decomposition.goal_id)
         # Only people may plan goals that are not active.
         require_active(goal)
-        self._serve(goal.id)
+        self._count_heartbeat(goal.id)
         plan, new_steps = self._backlog.plan(goal.id, draft)
         self._drop_dependencies([name for name in draft.dependencies if name not in plan.dependencies])
         steps = "; ".join(f"{step.action}: {step.description}" for step in new_steps)
@@ -183,7 +183,7 @@ class BacklogEditor:
     def update(self, update: GoalUpdate) -> None:
         """Record progress, a blocker and a move, in this order: a moved goal may be closed."""
         if update.progress is not None or update.note:
-            self._serve(self._backlog.goal(update.goal_id).id)
+            self._count_heartbeat(self._backlog.goal(update.goal_id).id)
             goal = self._backlog.progress(update.goal_id, fraction=update.progress, note=update.note or "")
             note = f": {update.note}" if update.note else ""
             self._record(goal, GoalChangeKind.PROGRESSED, f"{goal.fraction:.0%} done{note}")
@@ -199,7 +199,7 @@ class BacklogEditor:
             self._record(goal, kind, update.reason or f"it is {goal.state}")
         self._record_reached()
 
-    def _serve(self, goal_id: UUID) -> None:
+    def _count_heartbeat(self, goal_id: UUID) -> None:
         """Count this heartbeat as spent on the goal, once."""
         if str(goal_id) not in self._served:
             self._served.add(str(goal_id))
@@ -245,14 +245,14 @@ class BacklogEditor:
                 Dropped(path="decompositions.dependencies", value="; ".join(left_out), reason=reason)
             )
 
-    def _refuse(self, item: BaseModel, reason: str) -> None:
-        goal_id = str(getattr(item, "goal_id", None) or self._goal_of(getattr(item, "intent_id", None)))
+    def _record_refusal(self, item: BaseModel, reason: str) -> None:
+        goal_id = str(getattr(item, "goal_id", None) or self._find_goal_id(getattr(item, "intent_id", None)))
         title = getattr(item, "title", "") or self._backlog.title_of(goal_id) or goal_id
         self._changes.append(
             GoalChange(goal_id=goal_id, title=title, kind=GoalChangeKind.REFUSED, change=reason)
         )
 
-    def _goal_of(self, intent_id: str | None) -> str:
+    def _find_goal_id(self, intent_id: str | None) -> str:
         try:
             return str(self._backlog.intent(intent_id).goal_id) if intent_id else ""
         except NotFound:
@@ -265,7 +265,7 @@ def is_work(result: ActionResult) -> bool:
     return bool(result.goal_id) and worked and result.action not in NO_WORK
 
 
-def without_released(heartbeat: Beat, released: set[str]) -> Beat:
+def remove_released(heartbeat: Beat, released: set[str]) -> Beat:
     """Return the state without the intents that this round trip counted and then released."""
     uncounted = released & set(heartbeat.counted)
     if not uncounted:

@@ -15,7 +15,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, a
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.new_memories import OWN_CONCLUSION_TRUST
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
-from arbor.heartbeat.steps.round_trips import OUT_OF_REACH, with_next_model
+from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
 from arbor.memory.details import SemanticDetail
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.trust import REFERENCE_LENGTH, Source, semantic_trust
@@ -101,7 +101,7 @@ class Work:
         """Continue with the result of the call."""
         inquiry = heartbeat.work[0]
         if not result.complete:
-            out_of_reach = result.error_kind in OUT_OF_REACH and bool(heartbeat.models_left)
+            out_of_reach = result.error_kind in UNREACHABLE_ERRORS and bool(heartbeat.models_left)
             if inquiry.step in _MODEL_STEPS and out_of_reach:
                 return (yield from _ask_next(heartbeat, inquiry))
             return (yield from _finish_without_reply(heartbeat, inquiry, result, result.error))

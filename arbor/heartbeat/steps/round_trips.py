@@ -27,7 +27,7 @@ from arbor.pipeline.engine import NodeOutcome, NodeResult, Steps, Suspension
 from arbor.values import replace
 
 #: Errors after which another model may answer.
-OUT_OF_REACH = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
+UNREACHABLE_ERRORS = frozenset({ModelUnavailable.__name__, ModelTimeout.__name__})
 TEMPERATURE = 0.7
 
 
@@ -142,7 +142,7 @@ class Think:
             )
         reason = f"{result.error_kind}: {result.error}"
         heartbeat = replace(heartbeat, failure=reason)
-        if result.error_kind not in OUT_OF_REACH or not heartbeat.models_left:
+        if result.error_kind not in UNREACHABLE_ERRORS or not heartbeat.models_left:
             return NodeResult(state=heartbeat, outcome=NodeOutcome.FAILURE)
         following = with_next_model(heartbeat)
         changed = f"{heartbeat.model} is out of reach ({reason}); {following.model} is asked"
@@ -151,9 +151,9 @@ class Think:
 
 def with_next_model(heartbeat: Beat) -> Beat:
     """Return the state with the next model of the tier; there must be one."""
-    following, *left = heartbeat.models_left
+    next_model, *remaining = heartbeat.models_left
     return replace(
-        heartbeat, model=following, models_left=left, view=_for_model(heartbeat.situation, following)
+        heartbeat, model=next_model, models_left=remaining, view=_for_model(heartbeat.situation, next_model)
     )
 
 
@@ -219,7 +219,7 @@ def follow_up(heartbeat: Beat) -> NodeResult[Beat]:
         situation, results, turn=heartbeat.turn + 1, most=heartbeat.turns_allowed, nonce=heartbeat.mark
     )
     tokens = heartbeat.asked_tokens + estimate_tokens(heartbeat.reply_text)
-    if tokens + estimate_tokens(text) > _room(heartbeat):
+    if tokens + estimate_tokens(text) > _max_prompt_tokens(heartbeat):
         return NodeResult(
             state=_merge_round_trips(heartbeat), changed=("the model has no room for a further turn",)
         )
@@ -252,7 +252,7 @@ def with_percepts_received(heartbeat: Beat) -> Beat:
     return replace(heartbeat.bringing(heard=percept_ids), heard=True)
 
 
-def _room(heartbeat: Beat) -> int:
+def _max_prompt_tokens(heartbeat: Beat) -> int:
     """Return the most tokens of a prompt that leave the reply its share of the window."""
     window = window_of(heartbeat.model, otherwise=heartbeat.rules.model_context)
     return window - min(heartbeat.rules.reply_tokens, int(window * REPLY_SHARE))

@@ -59,7 +59,7 @@ def show_trace(agent: ChosenAgent, *, number: int | None) -> Output:
             )
     if heartbeat is None:
         raise NotFound(missing)
-    trace = _trace(agent, heartbeat)
+    trace = _read_trace(agent, heartbeat)
     return Output(trace, people=render(trace))
 
 
@@ -74,7 +74,7 @@ def _model_of(agent: ChosenAgent) -> str:
     return model_line(own or default_model())
 
 
-def _trace(agent: ChosenAgent, heartbeat: Heartbeat) -> dict[str, Any]:
+def _read_trace(agent: ChosenAgent, heartbeat: Heartbeat) -> dict[str, Any]:
     with tenant_transaction(agent.tenant_id):
         return trace_of(Heartbeat.objects.select_related("agent").get(id=heartbeat.id))
 
@@ -83,7 +83,7 @@ def run_heartbeat(agent: ChosenAgent) -> dict[str, Any]:
     """Run a heartbeat in this process, and return its trace."""
     with console(err=True).status(f"{agent.name} runs a heartbeat, {_model_of(agent)}"):
         heartbeat = run_heartbeat_now(agent_id=agent.id, tenant_id=agent.tenant_id)
-    return _trace(agent, heartbeat)
+    return _read_trace(agent, heartbeat)
 
 
 def follow_heartbeat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def follow_heartbeat(agent: ChosenAgent, *, timeout_s: float, quiet: bool) -> di
         while True:
             heartbeat = follower.poll()
             if heartbeat is not None and heartbeat.ended_at is not None:
-                return _trace(agent, heartbeat)
+                return _read_trace(agent, heartbeat)
             status.update(follower.describe_wait(heartbeat))
             if time.monotonic() > deadline:
                 raise ServerError(
@@ -149,8 +149,8 @@ def run_cycle(agent: ChosenAgent, *, ticks: int | None) -> Output:
             give_cycle(agent_id=agent.id, ticks=ticks, actor=actor())
 
     def report(tick: Tick, left: int) -> None:
-        did = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
-        note(f"{tick.mode or tick.status}: {did} ({left} ticks left)")
+        actions = ", ".join(action.action for action in tick.actions) or tick.reason or "nothing"
+        note(f"{tick.mode or tick.status}: {actions} ({left} ticks left)")
 
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=report)
     failed = bool(cycle.ticks) and cycle.ticks[-1].status == "failed"

@@ -45,7 +45,7 @@ def test_a_server_is_asked_in_the_way_that_is_set(security: str, options: dict[s
         ({"security": "ssl"}, "starttls, tls, none; got 'ssl'"),
         ({"timeout_s": 0.0}, "above 0 and at most 30, got 0"),
         ({"timeout_s": 31.0}, "above 0 and at most 30, got 31"),
-        ({"sender": ""}, "the address that mails are from, got ''"),
+        ({"sender": ""}, "must be an email address, got ''"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_would_be_right(wrong: dict[str, Any], told: str) -> None:
