@@ -308,9 +308,9 @@ def _turns(
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]
     # What is looked up besides lets a further turn follow.
-    looked_up = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
+    recalls = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
     beat(
-        *(reply_of(actions=[*pair]) for pair in zip(named, looked_up, strict=False)),
+        *(reply_of(actions=[*pair]) for pair in zip(named, recalls, strict=False)),
         reply_of(actions=named[-1:]),
     )
     assert last_done(agent).turns == len(names)
