@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door
+from arbor.adapters.dialect import DialectCache
+from arbor.adapters.exchange import ApiEndpoint
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport
 from arbor.errors import ModelTimeout, ReplyInvalid
@@ -55,9 +55,9 @@ def model(local_model_server: LocalModel) -> Iterator[ChatCompletionsModel]:
     with httpx.Client(transport=DeadlineTransport(connections=2), timeout=TIMEOUT) as client:
         yield ChatCompletionsModel(
             Handle.parse(local_model_server.handle),
-            door=Door(provider="llamacpp", url=f"{local_model_server.base_url}/chat/completions"),
+            endpoint=ApiEndpoint(provider="llamacpp", url=f"{local_model_server.base_url}/chat/completions"),
             client=client,
-            memory=DialectMemory(),
+            dialects=DialectCache(),
         )
 
 

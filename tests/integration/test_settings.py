@@ -100,9 +100,9 @@ def test_the_first_operator_has_the_name_that_is_set(
 ) -> None:
     monkeypatch.setenv("ARBOR_OPERATOR", name)
     monkeypatch.setenv("ARBOR_OPERATOR_PASSWORD", "correct horse battery")
-    assert prepare._make_operator() == (name, True)
+    assert prepare._create_operator() == (name, True)
     assert get_user_model().objects.using(OPS).filter(username=name).exists()
-    assert prepare._make_operator() == (name, False)
+    assert prepare._create_operator() == (name, False)
 
 
 def test_activation_fades_by_the_half_life(agent: Agent, settings: Any) -> None:

@@ -94,7 +94,7 @@ def test_of_a_webhooks_url_lists_show_the_place_alone(arbor: Arbor, agent: Agent
     ("arguments", "message"),
     [
         (("--kind", "webhook", "--to", "http://example.org"), "begins with https://"),
-        (("--kind", "webhook", "--to", "https://me:pw@example.org"), "holds no user and password"),
+        (("--kind", "webhook", "--to", "https://me:pw@example.org"), "must not contain a user and password"),
         (("--kind", "webhook"), "begins with https://"),
         (("--kind", "email", "--to", "ann"), "one address, such as ann@example.org"),
         (("--kind", "email", "--to", "a@example.org, b@example.org"), "one address"),

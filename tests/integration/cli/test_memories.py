@@ -136,7 +136,7 @@ def test_a_narrow_terminal_shows_the_terms_below_each_memory(
     arbor: Arbor, vega: str, talk: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arbor("memory", "ingest", talk, "--agent", vega)
-    monkeypatch.setattr(memory_views, "_WIDE", 10_000)
+    monkeypatch.setattr(memory_views, "_WIDE_COLUMNS", 10_000)
     line, receipt = arbor("recall", vega, "quince", "-k", "1").out.splitlines()
     assert "Nora: I planted the quince in May." in line
     assert "words ." in receipt

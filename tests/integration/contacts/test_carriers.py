@@ -69,7 +69,7 @@ def test_any_answer_but_2xx_is_not_sent_and_tried_again(
     run_workers(messages)
     current = reload(message)
     assert (current.status, current.attempts) == (DeliveryStatus.PENDING, 1)
-    assert f"answered {status}; 2xx says that it has the message" in current.last_error
+    assert f"answered {status}; a receiver confirms a message with 2xx" in current.last_error
     assert current.sent_at is None
     assert timedelta(seconds=50) < time_until_due(message) <= WAITS[0]
     make_due(message)

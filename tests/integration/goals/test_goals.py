@@ -21,7 +21,14 @@ from apps.tenants.scope import tenant_transaction
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound, TransitionIllegal
 from arbor.goals.intents import IntentStatus
 from arbor.goals.review import GoalFlag
-from arbor.goals.values import FURTHER_ON, MAX_ACTIVE, GoalLayer, GoalSource, GoalState, NewGoalRequest
+from arbor.goals.values import (
+    FEELING_OF_PROGRESS,
+    MAX_ACTIVE,
+    GoalLayer,
+    GoalSource,
+    GoalState,
+    NewGoalRequest,
+)
 from arbor.heartbeat.goal_situation import view_goals
 from tests.factories.agents import AgentFactory
 from tests.support.threads import in_own_connection
@@ -113,7 +120,7 @@ def test_progress_and_failure_move_the_valence_of_a_goal(agent_id: UUID) -> None
     backlog.progress(goal.id, fraction=0.5)
     save_backlog(backlog)
     (view,) = view_goals(load_goals([agent_id])[agent_id], traits=None, now=NOW)["goals"]
-    assert view.emotional_valence == FURTHER_ON
+    assert view.emotional_valence == FEELING_OF_PROGRESS
     backlog = lock_backlog(agent_id, now=NOW)
     intent = backlog.commit(goal.id, action="recall", description="Look at it")
     backlog.attempt(intent.id, error="nothing was found")

@@ -24,7 +24,7 @@ from apps.goals.services.goals import (
 from apps.heartbeats.services.goal_situation import goal_views, plan_views
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.goals.plans import PlanDraft, PlanStatus, StepDraft, StepStatus
-from arbor.goals.values import MAX_NEW_PER_BEAT, GoalSource, GoalState, NewGoalRequest
+from arbor.goals.values import MAX_NEW_PER_HEARTBEAT, GoalSource, GoalState, NewGoalRequest
 from tests.factories.agents import AgentFactory
 from tests.factories.goals import SatisfactionFactory
 
@@ -153,7 +153,7 @@ def test_goals_do_not_wait_for_each_other_in_a_circle(agent_id: UUID) -> None:
 
 def test_one_heartbeat_adds_three_goals_at_most(agent_id: UUID) -> None:
     heartbeat = uuid4()
-    for number in range(MAX_NEW_PER_BEAT):
+    for number in range(MAX_NEW_PER_HEARTBEAT):
         backlog = lock_backlog(agent_id, now=NOW, heartbeat_id=heartbeat)
         backlog.add(NewGoalRequest(title=f"Goal {number}"))
         save_backlog(backlog)

@@ -192,11 +192,11 @@ def test_a_dialog_of_a_set_is_chosen_by_its_name(mind: Agent, tmp_path: Path) ->
         for name in ("one", "two")
     ]
     path.write_text(json.dumps(dialogs), encoding="utf-8")
-    with pytest.raises(ConversationInvalid, match="holds 2 dialogs; name one"):
+    with pytest.raises(ConversationInvalid, match="contains 2 dialogs; name one"):
         read(mind, path)
     result = read(mind, path, sample="two")
     assert (result.stored, result.bad) == (1, 1)
-    assert result.bad_lines[0].reason.startswith("detail must not hold a NUL character")
+    assert result.bad_lines[0].reason.startswith("detail must not contain a NUL character")
     (memory,) = memories_of(mind)
     assert (memory.content, memory.detail) == ("This is two.", {"source_id": "D1:1"})
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door, KeyAuth
+from arbor.adapters.dialect import DialectCache
+from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.errors import ModelError
 from arbor.models.handles import Handle
@@ -58,7 +58,7 @@ def success(**changes: Any) -> dict[str, Any]:
 def model_on(
     server: Server, *, handle: str = "openai/gpt-4o-mini", quiet: bool = False
 ) -> ChatCompletionsModel:
-    door = Door(
+    endpoint = ApiEndpoint(
         provider="openai",
         url="http://model.test/v1/chat/completions",
         auth=KeyAuth(SecretStr(KEY)),
@@ -67,10 +67,10 @@ def model_on(
     )
     return ChatCompletionsModel(
         Handle.parse(handle),
-        door=door,
+        endpoint=endpoint,
         client=httpx.Client(transport=httpx.MockTransport(server)),
         quiet=quiet,
-        memory=DialectMemory(),
+        dialects=DialectCache(),
     )
 
 

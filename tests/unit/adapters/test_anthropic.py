@@ -11,8 +11,8 @@ import pytest
 from pydantic import SecretStr
 
 from arbor.adapters.anthropic import VERSION, MessagesModel
-from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door, KeyAuth
+from arbor.adapters.dialect import DialectCache
+from arbor.adapters.exchange import ApiEndpoint, KeyAuth
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelUnavailable
 from arbor.models.handles import Handle
 from arbor.models.ports import ModelReply
@@ -23,7 +23,7 @@ KEY = "sk-ant-verySecret0123456789"
 
 
 def model_on(server: Recorder) -> MessagesModel:
-    door = Door(
+    endpoint = ApiEndpoint(
         provider="anthropic",
         url="http://model.test/v1/messages",
         auth=KeyAuth(SecretStr(KEY), header="x-api-key", prefix=""),
@@ -31,9 +31,9 @@ def model_on(server: Recorder) -> MessagesModel:
     )
     return MessagesModel(
         Handle.parse("anthropic/claude-haiku-4-5"),
-        door=door,
+        endpoint=endpoint,
         client=httpx.Client(transport=httpx.MockTransport(server)),
-        memory=DialectMemory(),
+        dialects=DialectCache(),
     )
 
 

@@ -15,8 +15,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from arbor.adapters.dialect import DialectMemory
-from arbor.adapters.exchange import Door, HttpReply, KeyAuth, post_json
+from arbor.adapters.dialect import DialectCache
+from arbor.adapters.exchange import ApiEndpoint, HttpReply, KeyAuth, post_json
 from arbor.adapters.openai import ChatCompletionsModel
 from arbor.adapters.transport import TIMEOUT, DeadlineTransport, DirectClient, shared_client
 from arbor.errors import ModelError, ModelTimeout, ModelUnavailable
@@ -43,9 +43,9 @@ def client(request: pytest.FixtureRequest) -> Iterator[httpx.Client]:
 def model_at(base_url: str, client: httpx.Client, *, model: str = "stub") -> ChatCompletionsModel:
     return ChatCompletionsModel(
         Handle.parse(f"openai/{model}"),
-        door=Door(provider="openai", url=f"{base_url}/chat/completions"),
+        endpoint=ApiEndpoint(provider="openai", url=f"{base_url}/chat/completions"),
         client=client,
-        memory=DialectMemory(),
+        dialects=DialectCache(),
     )
 
 
@@ -274,7 +274,7 @@ def test_a_direct_client_sends_the_same_request_as_httpx(stub: RunningStub) -> N
             sent.append(request)
             return super().handle_request(request)
 
-    door = Door(
+    endpoint = ApiEndpoint(
         provider="openai",
         url=f"{stub.base_url}/chat/completions",
         auth=KeyAuth(SecretStr("a key")),
@@ -282,7 +282,7 @@ def test_a_direct_client_sends_the_same_request_as_httpx(stub: RunningStub) -> N
     )
     with DirectClient(Watched()) as direct, httpx.Client(transport=Watched(), timeout=TIMEOUT) as plain:
         for client in (direct, plain):
-            answer = post_json(client, door, {"model": "stub", "messages": []}, deadline_s=5)
+            answer = post_json(client, endpoint, {"model": "stub", "messages": []}, deadline_s=5)
             assert answer.json() is not None
     mine, theirs = sent
     assert dict(mine.headers) == dict(theirs.headers)
@@ -301,7 +301,7 @@ def test_a_user_in_the_address_is_still_sent(stub: RunningStub) -> None:
 
     url = f"{stub.base_url}/chat/completions".replace("://", "://somebody:secret@")
     with DirectClient(Watched()) as client:
-        post_json(client, Door(provider="openai", url=url), {"model": "stub"}, deadline_s=5)
+        post_json(client, ApiEndpoint(provider="openai", url=url), {"model": "stub"}, deadline_s=5)
     assert sent[0].headers["Authorization"].startswith("Basic ")
 
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from arbor.adapters.exchange import MAX_REPLY_BYTES, Door, KeyAuth
+from arbor.adapters.exchange import MAX_REPLY_BYTES, ApiEndpoint, KeyAuth
 from arbor.errors import ModelError, ModelRefused, ModelRejected, ModelTimeout, ModelUnavailable
 from arbor.models.usage import Usage
 from tests.unit.adapters.openai_server import (
@@ -147,6 +147,6 @@ def test_no_key_is_in_an_error_and_its_length_is_bounded(status: int) -> None:
 
 def test_no_key_is_in_any_repr() -> None:
     auth = KeyAuth(SecretStr(KEY))
-    door = Door(provider="openai", url="http://model.test", auth=auth)
+    endpoint = ApiEndpoint(provider="openai", url="http://model.test", auth=auth)
 
-    assert KEY not in f"{auth!r} {door!r} {vars(auth)!r}"
+    assert KEY not in f"{auth!r} {endpoint!r} {vars(auth)!r}"

@@ -92,7 +92,7 @@ def test_the_demo_is_created_as_requested(option: str, count: int, monkeypatch: 
     monkeypatch.setattr(prepare, "call_command", lambda *_, **__: None)
     monkeypatch.setattr(prepare, "refuse_unsafe_role", lambda: None)
     monkeypatch.setattr(prepare, "_seed_templates", lambda: None)
-    monkeypatch.setattr(prepare, "_make_operator", lambda: ("operator", True))
+    monkeypatch.setattr(prepare, "_create_operator", lambda: ("operator", True))
     monkeypatch.setattr(prepare, "make_demo", lambda *, operator: demos.append(operator))
     monkeypatch.setattr(prepare, "connections", SimpleNamespace(close_all=lambda: None))
     assert run("prepare", option) == 0
@@ -105,7 +105,7 @@ def test_the_status_is_refreshed_until_it_is_interrupted(
     def interrupted(_seconds: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(status, "_now", lambda: {"model": "reflex/default"})
+    monkeypatch.setattr(status, "_read_state", lambda: {"model": "reflex/default"})
     monkeypatch.setattr(time, "sleep", interrupted)
     assert run("status", "--watch", "--json") == 130
     assert json.loads(capsys.readouterr().out) == {"model": "reflex/default"}

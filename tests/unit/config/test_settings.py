@@ -80,7 +80,7 @@ def test_an_unnamed_external_database_is_reported(embedded: bool, tmp_path: Path
     )
     assert ran.returncode == 1
     assert ran.stderr.splitlines()[-1].endswith(
-        "Arbor runs here with a database of yours, which is not named: set DATABASE_URL here too"
+        "Arbor runs here with an external database, which is not named: set DATABASE_URL here too"
     )
 
 
@@ -130,7 +130,7 @@ def test_the_doctor_reports_that_arbor_is_not_running(tmp_path: Path) -> None:
     [
         ("ARBOR_MAINTENANCE_SHARE", "0", "above 0 and at most 1, got 0"),
         ("ARBOR_MAINTENANCE_SHARE", "1.5", "above 0 and at most 1, got 1.5"),
-        ("ARBOR_MEMORY_QUOTA", "0", "must be 1 at least, got 0"),
+        ("ARBOR_MEMORY_QUOTA", "0", "must be at least 1, got 0"),
         ("ARBOR_ARCHIVE_BELOW", "2", "must be 0 to 1, got 2"),
         ("ARBOR_HEALTH_LIMITS", "expired=soon", "NAME=WARN:CRITICAL"),
     ],
@@ -178,7 +178,7 @@ def test_a_mail_server_is_used_as_configured(security: str, options: dict[str, b
         ({"security": "ssl"}, "starttls, tls, none; got 'ssl'"),
         ({"timeout_s": 0.0}, "above 0 and at most 30, got 0"),
         ({"timeout_s": 31.0}, "above 0 and at most 30, got 31"),
-        ({"sender": ""}, "the address that mails are from, got ''"),
+        ({"sender": ""}, "must be an email address, got ''"),
     ],
 )
 def test_an_invalid_mail_setting_is_refused_with_the_valid_form(wrong: dict[str, Any], message: str) -> None:

@@ -11,9 +11,9 @@ from arbor.errors import AlreadyExists, ArborError, Invalid, LimitReached, NotFo
 from arbor.goals.hierarchy import ChildGoal
 from arbor.goals.rows import GoalRow
 from arbor.goals.values import (
-    FURTHER_ON,
+    FEELING_OF_PROGRESS,
     MAX_ACTIVE,
-    MAX_NEW_PER_BEAT,
+    MAX_NEW_PER_HEARTBEAT,
     MAX_QUEUED,
     GoalSource,
     GoalState,
@@ -88,7 +88,7 @@ def test_a_refused_goal_does_not_change_the_backlog(
 
 
 def test_one_heartbeat_adds_three_goals_at_most_and_a_person_more() -> None:
-    goals = [goal_row(f"Goal {number}", heartbeat_id=HEARTBEAT) for number in range(MAX_NEW_PER_BEAT)]
+    goals = [goal_row(f"Goal {number}", heartbeat_id=HEARTBEAT) for number in range(MAX_NEW_PER_HEARTBEAT)]
     with pytest.raises(LimitReached, match="at most 3 new goals"):
         backlog_of(*goals).add(NewGoalRequest(title="One more"))
     backlog_of(*goals, heartbeat_id=uuid4()).add(NewGoalRequest(title="One more"))
@@ -164,9 +164,9 @@ def test_progress_updates_a_goal_and_raises_its_valence() -> None:
     goal = goal_row(fraction=0.2)
     backlog = backlog_of(goal)
     backlog.progress(goal.id, fraction=0.5)
-    assert (goal.fraction, goal.emotional_valence, goal.touched_at) == (0.5, FURTHER_ON, NOW)
+    assert (goal.fraction, goal.emotional_valence, goal.touched_at) == (0.5, FEELING_OF_PROGRESS, NOW)
     backlog.progress(goal.id, fraction=0.4)
-    assert (goal.fraction, goal.emotional_valence) == (0.4, FURTHER_ON)
+    assert (goal.fraction, goal.emotional_valence) == (0.4, FEELING_OF_PROGRESS)
     for wrong in (-0.1, 1.5):
         with pytest.raises(Invalid, match=f"0 to 1, got {wrong}"):
             backlog.progress(goal.id, fraction=wrong)

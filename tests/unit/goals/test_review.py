@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from arbor.goals.plans import PlanStatus
-from arbor.goals.review import Advice, GoalFlag, Reviewed, flag_goal, relevance, review
+from arbor.goals.review import Advice, GoalFlag, ReviewedGoal, flag_goal, relevance, review
 from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
 
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 
-def reviewed(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0), **of: Any) -> Reviewed:
-    return Reviewed(**{"id": "g1", "title": "Map the river", "state": state, "touched_at": NOW - idle, **of})
+def reviewed(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0), **of: Any) -> ReviewedGoal:
+    return ReviewedGoal(
+        **{"id": "g1", "title": "Map the river", "state": state, "touched_at": NOW - idle, **of}
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def reviewed(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta
         (reviewed(plan=PlanStatus.ABANDONED, intents=2, intents_open=1), ()),
     ],
 )
-def test_a_review_flags_goals_that_need_attention(goal: Reviewed, expected: tuple[GoalFlag, ...]) -> None:
+def test_a_review_flags_goals_that_need_attention(goal: ReviewedGoal, expected: tuple[GoalFlag, ...]) -> None:
     assert flag_goal(goal, NOW) == expected
 
 
@@ -65,12 +67,12 @@ def test_a_review_flags_goals_that_need_attention(goal: Reviewed, expected: tupl
     ],
 )
 def test_memories_clusters_and_deadlines_raise_the_relevance(
-    goal: Reviewed, clusters: tuple[str, ...], expected: float
+    goal: ReviewedGoal, clusters: tuple[str, ...], expected: float
 ) -> None:
     assert relevance(goal, themes=clusters, now=NOW) == expected
 
 
-def advice(*goals: Reviewed, clusters: tuple[str, ...] = ()) -> list[tuple[Advice, str]]:
+def advice(*goals: ReviewedGoal, clusters: tuple[str, ...] = ()) -> list[tuple[Advice, str]]:
     return [(issue.advice, issue.goal_id) for issue in review(goals, themes=clusters, now=NOW)]
 
 
@@ -134,7 +136,7 @@ def test_a_goal_against_a_belief_is_suggested_to_be_abandoned() -> None:
         (reviewed(plan=PlanStatus.COMPLETED, intents=1, intents_done=1), "every step of its plan is done"),
     ],
 )
-def test_each_flag_is_described_in_words(goal: Reviewed, words: str) -> None:
+def test_each_flag_is_described_in_words(goal: ReviewedGoal, words: str) -> None:
     (issue,) = review([goal], themes=(), now=NOW)
     assert (issue.advice, issue.goal_id) == (Advice.ATTEND, "g1")
     assert words in issue.text

@@ -13,7 +13,7 @@ from arbor.goals.backlog import Backlog
 from arbor.goals.intents import MAX_ATTEMPTS, STALE_LOCK, IntentStatus
 from arbor.goals.plans import MAX_STEPS, PlanStatus, StepStatus
 from arbor.goals.rows import IntentRow
-from arbor.goals.values import STEP_FAILED, GoalState
+from arbor.goals.values import FEELING_OF_FAILED_STEP, GoalState
 from arbor.ids import uuid7
 from tests.unit.goals.builders import (
     HEARTBEAT,
@@ -191,7 +191,7 @@ def test_an_attempt_updates_status_and_lock_of_its_intent(
     assert (intent.locked_by, intent.locked_at) == (None, None)
     assert (intent.ended_at, intent.last_error) == (NOW if status is not P else None, of.get("error", ""))
     assert [percept.kind for percept in backlog.changes().percepts] == ([kind] if kind else [])
-    assert goal.emotional_valence == (STEP_FAILED if "error" in of else 0.0)
+    assert goal.emotional_valence == (FEELING_OF_FAILED_STEP if "error" in of else 0.0)
 
 
 def test_an_attempt_at_an_unlocked_intent_counts_the_heartbeat() -> None:

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.values import (
-    FURTHER_ON,
+    FEELING_OF_PROGRESS,
     MAX_ACTIVE,
     MAX_OPEN,
     MAX_QUEUED,
-    STEP_FAILED,
+    FEELING_OF_FAILED_STEP,
     BacklogCounts,
     GoalSource,
     GoalState,
     admit,
     as_title,
     default_state,
-    felt_after,
-    in_a_word,
+    move_feeling,
+    feeling_word,
     move,
     require_room,
     title_key,
@@ -165,15 +165,15 @@ def test_titles_are_compared_without_case_and_outer_blanks() -> None:
 
 @pytest.mark.parametrize(
     ("before", "by", "after"),
-    [(0.0, FURTHER_ON, 0.1), (0.0, STEP_FAILED, -0.1), (0.9, FURTHER_ON, 0.91), (-1.0, STEP_FAILED, -1.0)],
+    [(0.0, FEELING_OF_PROGRESS, 0.1), (0.0, FEELING_OF_FAILED_STEP, -0.1), (0.9, FEELING_OF_PROGRESS, 0.91), (-1.0, FEELING_OF_FAILED_STEP, -1.0)],
 )
 def test_events_of_a_goal_move_its_valence(before: float, by: float, after: float) -> None:
-    assert felt_after(before, by) == pytest.approx(after)
+    assert move_feeling(before, by) == pytest.approx(after)
 
 
-@given(valence=st.floats(-1, 1), by=st.sampled_from([FURTHER_ON, STEP_FAILED]))
+@given(valence=st.floats(-1, 1), by=st.sampled_from([FEELING_OF_PROGRESS, FEELING_OF_FAILED_STEP]))
 def test_valence_stays_in_range_and_moves_in_the_right_direction(valence: float, by: float) -> None:
-    after = felt_after(valence, by)
+    after = move_feeling(valence, by)
     assert -1 <= after <= 1
     assert (after - valence) * by >= -1e-4
 
@@ -182,4 +182,4 @@ def test_valence_stays_in_range_and_moves_in_the_right_direction(valence: float,
     ("valence", "word"), [(0.0, ""), (0.29, ""), (0.3, "feels good"), (-0.5, "feels bad")]
 )
 def test_only_a_clear_valence_is_named(valence: float, word: str) -> None:
-    assert in_a_word(valence) == word
+    assert feeling_word(valence) == word

@@ -10,8 +10,8 @@ from arbor.heartbeat.boundary_guard import (
     about,
     boundary_matches_of,
     paths_of,
-    reply_within_boundaries,
-    within_boundaries,
+    apply_boundaries_to_reply,
+    apply_boundaries,
 )
 from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
 from arbor.heartbeat.prompt import render
@@ -98,7 +98,7 @@ def test_every_text_of_an_action_is_checked(params: dict[str, Any], texts: list[
 def test_an_action_stays_within_the_boundaries(
     content: str, reasoning: str, verdict: DecisionVerdict, matched: list[str]
 ) -> None:
-    checked = within_boundaries(decision(reasoning, content=content), DEFAULT_BOUNDARIES, {})
+    checked = apply_boundaries(decision(reasoning, content=content), DEFAULT_BOUNDARIES, {})
     assert checked.verdict is verdict
     assert [match.boundary for match in checked.crossed] == matched
     assert checked.cost == (3 if verdict is DecisionVerdict.RUN else 0)
@@ -107,9 +107,9 @@ def test_an_action_stays_within_the_boundaries(
 
 def test_refused_and_flagged_decisions_are_not_checked_again() -> None:
     refused = decision(content="lie to them").model_copy(update={"verdict": DecisionVerdict.INVALID})
-    assert within_boundaries(refused, DEFAULT_BOUNDARIES, {}) is refused
-    flagged = within_boundaries(decision(content="whatever it costs"), DEFAULT_BOUNDARIES, {})
-    assert within_boundaries(flagged, DEFAULT_BOUNDARIES, {}) is flagged
+    assert apply_boundaries(refused, DEFAULT_BOUNDARIES, {}) is refused
+    flagged = apply_boundaries(decision(content="whatever it costs"), DEFAULT_BOUNDARIES, {})
+    assert apply_boundaries(flagged, DEFAULT_BOUNDARIES, {}) is flagged
 
 
 def test_a_percept_that_matches_a_boundary_is_reported() -> None:
@@ -304,7 +304,7 @@ def test_a_refused_item_is_dropped_and_the_others_stay(key: str, item: Any) -> N
     )
     reply = harmless.model_copy(update={key: [*getattr(harmless, key), item]})
 
-    accepted, (match,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    accepted, (match,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
 
     assert accepted == harmless
     assert (match.path, match.crossed.boundary) == (f"{key}[1]", "no_deception")
@@ -314,14 +314,14 @@ def test_a_refused_item_is_dropped_and_the_others_stay(key: str, item: Any) -> N
 
 def test_a_reply_within_the_boundaries_is_unchanged() -> None:
     reply = Reply(memory_notes=[MemoryNote(text="The tide turns.")])
-    accepted, matches = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    accepted, matches = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert accepted is reply
     assert matches == []
 
 
 def test_a_flagged_item_is_accepted_and_recorded() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=COSTLY)])
-    accepted, (match,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    accepted, (match,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert accepted is reply
     assert (match.crossed.response, match.reason) == (BoundaryResponse.FLAG, "")
 
@@ -336,14 +336,14 @@ def test_a_flagged_item_is_accepted_and_recorded() -> None:
 )
 def test_a_negotiable_item_is_accepted_if_the_thinking_names_it(thinking: str, is_accepted: bool) -> None:
     reply = Reply(thinking=thinking, memory_notes=[MemoryNote(text=FORGET)])
-    accepted, (match,) = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    accepted, (match,) = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert bool(accepted.memory_notes) is is_accepted
     assert ("It is taken if your thinking names identity_core" in match.reason) is not is_accepted
 
 
 def test_the_refusing_boundary_of_several_is_the_reason() -> None:
     reply = Reply(memory_notes=[MemoryNote(text=f"{COSTLY} {LIE}")])
-    accepted, matches = reply_within_boundaries(reply, DEFAULT_BOUNDARIES)
+    accepted, matches = apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES)
     assert accepted.memory_notes == []
     assert [match.crossed.boundary for match in matches] == ["no_deception", "resource_limit"]
     assert all("no_deception" in match.reason for match in matches)
@@ -351,9 +351,9 @@ def test_the_refusing_boundary_of_several_is_the_reason() -> None:
 
 def test_items_checked_again_keep_their_original_places() -> None:
     notes = [MemoryNote(text=LIE), MemoryNote(text=COSTLY), MemoryNote(text=LIE), MemoryNote(text="Tide.")]
-    first, matches = reply_within_boundaries(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
+    first, matches = apply_boundaries_to_reply(Reply(memory_notes=notes), DEFAULT_BOUNDARIES)
     dropped = [match.path for match in matches if match.reason]
-    again, (flagged,) = reply_within_boundaries(first, DEFAULT_BOUNDARIES, untaken=dropped)
+    again, (flagged,) = apply_boundaries_to_reply(first, DEFAULT_BOUNDARIES, untaken=dropped)
     assert again is first
     assert flagged.path == "memory_notes[1]"
     assert paths_of("memory_notes", again.memory_notes, dropped) == ["memory_notes[1]", "memory_notes[3]"]
@@ -376,9 +376,9 @@ def test_paths_are_those_of_the_whole_list(items: list[str], dropped: list[str],
 def test_only_texts_with_vectors_are_checked_by_meaning() -> None:
     text, example = "Help with hurting somebody!", "Help me hurt another person."
     reply = Reply(memory_notes=[MemoryNote(text=text)], new_goals=[ProposedGoal(title=LIE)])
-    assert reply_within_boundaries(reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0]}) == (reply, [])
+    assert apply_boundaries_to_reply(reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0]}) == (reply, [])
 
-    accepted, (match,) = reply_within_boundaries(
+    accepted, (match,) = apply_boundaries_to_reply(
         reply, DEFAULT_BOUNDARIES, {example: [1.0, 0.0], text: [0.9, 0.1]}
     )
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS
 from arbor.heartbeat.budgets import (
+    FREE_ACTIONS,
     MAX_BONUS,
     MAX_ENERGY,
-    SENSING,
+    ActionCountBudget,
     Budget,
     BudgetBalance,
     BudgetKind,
-    ByActions,
-    ByEnergy,
-    ByTicks,
+    EnergyBudget,
+    TickBudget,
     budget_of,
 )
 
@@ -26,16 +26,16 @@ from arbor.heartbeat.budgets import (
 @pytest.mark.parametrize(
     ("budget", "balance", "amount", "most"),
     [
-        (ByEnergy(), {"energy": 0}, 10, 20),
-        (ByEnergy(), {"energy": 19}, 20, 20),
-        (ByActions(), {}, 4, 4),
-        (ByActions(), {"bonus_actions": 1}, 5, 5),
-        (ByActions(), {"bonus_actions": 100}, 8, 8),
-        (ByActions(allowance=2), {"energy": 20}, 2, 2),
-        (ByTicks(), {}, 64, 64),
-        (ByTicks(allowance=5), {"ticks_left": 2}, 2, 5),
-        (ByTicks(allowance=5), {"ticks_left": 0}, 5, 5),
-        (ByTicks(allowance=5), {"ticks_left": 9}, 9, 9),
+        (EnergyBudget(), {"energy": 0}, 10, 20),
+        (EnergyBudget(), {"energy": 19}, 20, 20),
+        (ActionCountBudget(), {}, 4, 4),
+        (ActionCountBudget(), {"bonus_actions": 1}, 5, 5),
+        (ActionCountBudget(), {"bonus_actions": 100}, 8, 8),
+        (ActionCountBudget(allowance=2), {"energy": 20}, 2, 2),
+        (TickBudget(), {}, 64, 64),
+        (TickBudget(allowance=5), {"ticks_left": 2}, 2, 5),
+        (TickBudget(allowance=5), {"ticks_left": 0}, 5, 5),
+        (TickBudget(allowance=5), {"ticks_left": 9}, 9, 9),
     ],
 )
 def test_a_heartbeat_begins_with_the_amount_of_its_budget(
@@ -48,13 +48,13 @@ def test_a_heartbeat_begins_with_the_amount_of_its_budget(
 @pytest.mark.parametrize(
     ("budget", "left", "rests", "columns"),
     [
-        (ByEnergy(), 6.0, 2, {"energy": 6.0}),
-        (ByActions(), 0.0, 0, {"bonus_actions": 0}),
-        (ByActions(), 2.0, 1, {"bonus_actions": 0}),
-        (ByActions(), 2.0, 2, {"bonus_actions": 1}),
-        (ByActions(), 0.0, 5, {"bonus_actions": 2}),
-        (ByActions(), 0.0, 50, {"bonus_actions": MAX_BONUS}),
-        (ByTicks(), 3.0, 2, {"ticks_left": 3}),
+        (EnergyBudget(), 6.0, 2, {"energy": 6.0}),
+        (ActionCountBudget(), 0.0, 0, {"bonus_actions": 0}),
+        (ActionCountBudget(), 2.0, 1, {"bonus_actions": 0}),
+        (ActionCountBudget(), 2.0, 2, {"bonus_actions": 1}),
+        (ActionCountBudget(), 0.0, 5, {"bonus_actions": 2}),
+        (ActionCountBudget(), 0.0, 50, {"bonus_actions": MAX_BONUS}),
+        (TickBudget(), 3.0, 2, {"ticks_left": 3}),
     ],
 )
 def test_a_budget_carries_over_only_its_own_columns(
@@ -63,28 +63,28 @@ def test_a_budget_carries_over_only_its_own_columns(
     assert budget.settle(left, rests=rests) == columns
 
 
-@pytest.mark.parametrize("budget", [ByActions(), ByTicks()])
+@pytest.mark.parametrize("budget", [ActionCountBudget(), TickBudget()])
 def test_a_budget_of_actions_counts_each_but_sensing(budget: Budget) -> None:
     assert {name: budget.price(spec) for name, spec in ACTIONS.items()} == {
-        name: 0 if name in SENSING else 1 for name in ACTIONS
+        name: 0 if name in FREE_ACTIONS else 1 for name in ACTIONS
     }
 
 
 def test_energy_has_the_prices_of_the_source() -> None:
-    assert all(ByEnergy().price(spec) == spec.cost for spec in ACTIONS.values())
-    offers = ACTIONS.offers(ACTIONS, price=ByActions().price)
-    assert {offer.cost for offer in offers if offer.name not in SENSING} == {1}
+    assert all(EnergyBudget().price(spec) == spec.cost for spec in ACTIONS.values())
+    offers = ACTIONS.offers(ACTIONS, price=ActionCountBudget().price)
+    assert {offer.cost for offer in offers if offer.name not in FREE_ACTIONS} == {1}
 
 
 @pytest.mark.parametrize(
     ("kind", "allowance", "budget"),
     [
-        ("energy", None, ByEnergy()),
-        ("energy", 3, ByEnergy()),
-        ("actions", None, ByActions()),
-        ("actions", 6, ByActions(allowance=6)),
-        ("ticks", None, ByTicks(allowance=64)),
-        ("ticks", 6, ByTicks(allowance=6)),
+        ("energy", None, EnergyBudget()),
+        ("energy", 3, EnergyBudget()),
+        ("actions", None, ActionCountBudget()),
+        ("actions", 6, ActionCountBudget(allowance=6)),
+        ("ticks", None, TickBudget(allowance=64)),
+        ("ticks", 6, TickBudget(allowance=6)),
     ],
 )
 def test_a_policy_names_its_budget(kind: str, allowance: int | None, budget: Budget) -> None:
@@ -122,7 +122,7 @@ def test_no_budget_spends_more_than_its_balance(
     assert all(value >= 0 for value in budget.settle(left, rests=wanted.count("rest")).values())
 
 
-BUDGET = ByEnergy()
+BUDGET = EnergyBudget()
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_an_invalid_cost_cannot_be_spent(energy: float, cost: float) -> None:
 
 
 def test_regeneration_and_maximum_are_configurable() -> None:
-    assert ByEnergy(regeneration=3, maximum=5).regenerate(4) == 5
+    assert EnergyBudget(regeneration=3, maximum=5).regenerate(4) == 5
 
 
 @pytest.mark.parametrize(

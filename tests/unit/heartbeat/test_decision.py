@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arbor.heartbeat.actions import ACTIONS, ActionParams, ActionRegistry, ActionSpec
-from arbor.heartbeat.budgets import ByEnergy
+from arbor.heartbeat.budgets import EnergyBudget
 from arbor.heartbeat.decision import (
     Decision,
     DecisionLimits,
@@ -30,7 +30,7 @@ def decisions_on(
     *actions: tuple[str, dict[str, Any]], allowed: tuple[str, ...] = ALL, energy: float = 10, most: int = 10
 ) -> tuple[Decision, ...]:
     proposed = [ProposedAction(action=name, params=params) for name, params in actions]
-    return decide(proposed, DecisionLimits(allowed=allowed, energy=energy, budget=ByEnergy(), most=most))
+    return decide(proposed, DecisionLimits(allowed=allowed, energy=energy, budget=EnergyBudget(), most=most))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
 def test_a_decision_preserves_the_reasons_of_the_model() -> None:
     proposed = ProposedAction(action="rest", params={}, reasoning="tired", goal_id="g", intent_id="i")
 
-    (decision,) = decide([proposed], DecisionLimits(allowed=ALL, energy=1, budget=ByEnergy()))
+    (decision,) = decide([proposed], DecisionLimits(allowed=ALL, energy=1, budget=EnergyBudget()))
 
     assert (decision.reasoning, decision.goal_id, decision.intent_id) == ("tired", "g", "i")
     assert Decision.model_validate(decision.model_dump(mode="json")) == decision
@@ -282,7 +282,7 @@ def test_an_unavailable_action_is_refused_and_never_listed() -> None:
     proposed = [ProposedAction(action=name) for name in ("inquire_deep", "fly")]
 
     inquire, fly = decide(
-        proposed, DecisionLimits(allowed=ALL, energy=20, budget=ByEnergy(), missing=missing, first=4)
+        proposed, DecisionLimits(allowed=ALL, energy=20, budget=EnergyBudget(), missing=missing, first=4)
     )
 
     assert (inquire.verdict, inquire.cost) == (DecisionVerdict.UNAVAILABLE, 0)

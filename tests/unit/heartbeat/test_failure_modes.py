@@ -18,7 +18,7 @@ from arbor.heartbeat.failure_modes import (
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode, NoticeKind
-from arbor.heartbeat.steps.records import narrate
+from arbor.heartbeat.steps.narrative import narrate
 from arbor.heartbeat.usage import Degradation, Scarcest
 from tests.unit.heartbeat.builders import percept, situation
 

@@ -8,7 +8,7 @@ import pytest
 
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
-from arbor.heartbeat.focus import choose_mode, focus_text, foremost, mode_of, why_mode
+from arbor.heartbeat.focus import choose_mode, focus_text, foremost_percept, mode_of, why_mode
 from arbor.heartbeat.situation import Environment, Mode
 from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from tests.unit.heartbeat.builders import NOW, goal, intent, memory, percept, situation
@@ -130,7 +130,7 @@ def test_the_reason_of_a_mode_is_stated_in_words(changes: dict[str, Any], expect
 )
 def test_the_last_user_message_is_foremost(kinds: list[str], place: int | None) -> None:
     percepts = [percept(f"thing {number}", kind=kind) for number, kind in enumerate(kinds)]
-    assert foremost(percepts) is (None if place is None else percepts[place])
+    assert foremost_percept(percepts) is (None if place is None else percepts[place])
 
 
 def test_the_query_of_a_recall_is_the_last_user_message() -> None:

@@ -10,7 +10,7 @@ from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import Reply
 from arbor.heartbeat.results import ActionOutcome, ActionResult, GoalChange, GoalChangeKind
 from arbor.heartbeat.situation import Mode
-from arbor.heartbeat.steps.records import narrate, valence
+from arbor.heartbeat.steps.narrative import narrate, valence
 from tests.unit.heartbeat.builders import full_situation, percept, situation
 
 

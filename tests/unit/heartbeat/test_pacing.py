@@ -20,7 +20,7 @@ from arbor.heartbeat.pacing import (
     WakeReasons,
     idle_reason,
     next_heartbeat,
-    night_reason,
+    off_hours_reason,
     slowdown,
 )
 
@@ -189,9 +189,9 @@ def test_an_idle_heartbeat_states_its_reason(since: int, ago: str) -> None:
 
 def test_a_heartbeat_outside_the_hours_runs_only_when_requested() -> None:
     night = at("2026-01-05 23:00")
-    assert night_reason(DAY, now=night, asked_for=False) == (
+    assert off_hours_reason(DAY, now=night, asked_for=False) == (
         "idle: outside its active hours, which begin 2026-01-06 08:00 (Europe/Berlin)"
     )
-    assert night_reason(DAY, now=night, asked_for=True) == ""
-    assert night_reason(DAY, now=NOON, asked_for=False) == ""
-    assert night_reason(None, now=night, asked_for=False) == ""
+    assert off_hours_reason(DAY, now=night, asked_for=True) == ""
+    assert off_hours_reason(DAY, now=NOON, asked_for=False) == ""
+    assert off_hours_reason(None, now=night, asked_for=False) == ""

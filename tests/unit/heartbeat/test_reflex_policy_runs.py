@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalLayer, GoalSource, GoalState, default_state, move
 from arbor.heartbeat.actions import ACTIONS
-from arbor.heartbeat.budgets import ByEnergy
+from arbor.heartbeat.budgets import EnergyBudget
 from arbor.heartbeat.decision import DecisionLimits, decide
 from arbor.heartbeat.focus import mode_of
 from arbor.heartbeat.parsing import parse_reply
@@ -89,7 +89,7 @@ def test_every_reply_is_valid_permitted_paid_for_and_used_whole(view: Situation)
     assert (parsed.dropped, parsed.repairs) == ((), ())
     decisions = decide(
         parsed.reply.actions,
-        DecisionLimits(allowed=[offer.name for offer in view.actions], energy=view.energy, budget=ByEnergy()),
+        DecisionLimits(allowed=[offer.name for offer in view.actions], energy=view.energy, budget=EnergyBudget()),
     )
     assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
 
@@ -113,7 +113,7 @@ class Life:
 
     def live(self) -> Reply:
         self.heartbeat += 1
-        budget = ByEnergy()
+        budget = EnergyBudget()
         self.energy = budget.regenerate(self.energy)
         view = situation(
             beat_number=self.heartbeat,

@@ -115,7 +115,7 @@ def test_an_ancestor_of_a_concept_cannot_become_its_child(
         return
     concept, parent = (data.draw(st.sampled_from(sorted(parents))) for _ in range(2))
     if concept in (*ancestors_of(parents, parent), parent):
-        with pytest.raises(Invalid, match="cannot stand above itself"):
+        with pytest.raises(Invalid, match="cannot be broader than itself"):
             with_parent(parents, concept, parent)
     else:
         changed = with_parent(parents, concept, parent)

@@ -16,7 +16,7 @@ from arbor.memory.episodes import (
     DEFAULT_GAP,
     EpisodeCandidate,
     EpisodeSegment,
-    Segmented,
+    Segmentation,
     nearness,
     rank_episodes,
     segment,
@@ -102,7 +102,7 @@ def a_section(number: int, first: int, last: int, *, size: int = 2, is_open: boo
     return EpisodeSegment(id=UUID(int=number), started_at=first_at, last_at=last_at, size=size, open=is_open)
 
 
-def partition(minutes: list[int], result: Segmented) -> set[frozenset[int]]:
+def partition(minutes: list[int], result: Segmentation) -> set[frozenset[int]]:
     groups = defaultdict(set)
     for minute, (section, _) in zip(minutes, result.places, strict=True):
         groups[section].add(minute)

@@ -105,7 +105,7 @@ def test_a_text_without_white_space_is_read_up_to_the_limit() -> None:
 
 def test_long_runs_without_white_space_are_read_once() -> None:
     run = "so-" * (READ_CHARACTERS // 3)
-    patterns = (extraction._LINK, extraction._CUT)
+    patterns = (extraction._LINK, extraction._CUT_WORD)
 
     def seconds(text: str) -> float:
         return min(timeit.repeat(lambda: [pattern.sub("", text) for pattern in patterns], number=1, repeat=5))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arbor.errors import ConfigurationInvalid
 from arbor.memory.health import (
-    WATCHES,
+    METRIC_RULES,
     HealthState,
     Limit,
     Metric,
@@ -23,7 +23,7 @@ from arbor.memory.health import (
 
 
 def test_every_metric_has_a_limit_and_an_advice() -> None:
-    assert set(WATCHES) == set(Metric)
+    assert set(METRIC_RULES) == set(Metric)
     for metric in Metric:
         bad = figure(metric, count=10**9, most=10**9, age_s=1e12, limits={})
         assert bad.state is not HealthState.OK

@@ -77,7 +77,7 @@ def test_block_search_equals_brute_force(count: int, block: int, most: int, seed
     if doubled:
         vectors[count // 2 :] = vectors[: count - count // 2]
     queries = IDS[: max(1, count // 2)]
-    search = Nearest(queries, vectors[: len(queries)], kept=most)
+    search = Nearest(queries, vectors[: len(queries)], limit=most)
     for start in range(0, count, block):
         search.look_at(IDS[start : min(start + block, count)], vectors[start : start + block])
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

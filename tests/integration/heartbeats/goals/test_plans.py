@@ -312,9 +312,9 @@ def _turns(
         intent: Intent = Intent.objects.get(goal_id=goals[1].id)
     named = [action(name, intent.id, query="pilots") for name in names]
     # The results of the other recall lead to a further turn.
-    looked_up = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
+    recalls = [action("recall", query=f"maps {turn}") for turn in range(1, len(names))]
     run_replies(
-        *(reply_of(actions=[*pair]) for pair in zip(named, looked_up, strict=False)),
+        *(reply_of(actions=[*pair]) for pair in zip(named, recalls, strict=False)),
         reply_of(actions=named[-1:]),
     )
     assert last_done(agent).turns == len(names)

@@ -17,7 +17,7 @@ from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Placing, Service, Themes
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
-from arbor.heartbeat.steps.actions import ACTS, READ_LENGTH, act
+from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, Retention
@@ -187,7 +187,7 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     assert result.memory_ids == [str(memory.id) for memory in memories]
     first, second = result.brought.split("\n")
     assert first == f"[{memories[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
-    assert READ_LENGTH <= len(second) < READ_LENGTH + 100
+    assert RECALLED_LENGTH <= len(second) < RECALLED_LENGTH + 100
     assert heartbeat.effects.recalls == ({memories[0].id: 1.0, memories[1].id: 0.5},)
 
 

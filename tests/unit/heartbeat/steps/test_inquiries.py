@@ -12,7 +12,7 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.needs import CallReply, EndedCall, Placing, Question
 from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import Beat, Inquiry
-from arbor.heartbeat.steps.inquiries import MOST_WEB_TRUST, Work, pending_work
+from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, Work, pending_work
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
@@ -151,7 +151,7 @@ def test_a_shallow_answer_is_stored_and_reported() -> None:
     (memory,) = need.memories
     assert (memory.content, memory.source) == (f"{QUESTION} Eleven fathoms.", f"heartbeat:{HEARTBEAT}")
     assert (memory.importance, memory.occurred_at) == (0.6, NOW)
-    assert memory.trust <= MOST_WEB_TRUST
+    assert memory.trust <= MAX_WEB_TRUST
     assert [source["reference"] for source in memory.detail["sources"]] == [page["url"] for page in PAGES]
     # The text is new: maintenance embeds it.
     assert need.vectors is None
