@@ -26,7 +26,7 @@ from apps.tenants.scope import APP, tenant_transaction
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.pacing import NextHeartbeat, next_heartbeat
 from arbor.heartbeat.steps import orientation
-from arbor.heartbeat.steps.goal_changes import Changes
+from arbor.heartbeat.steps.goal_changes import BacklogEditor
 from arbor.heartbeat.usage import renewed_at
 from arbor.models.ports import ModelReply, ModelRequest
 from arbor.models.usage import Usage
@@ -145,13 +145,13 @@ def test_a_goal_closed_concurrently_by_a_person_stops_no_heartbeat(
             layer=GoalLayer.TASK,
             rule="survival",
         )
-    conclude = Changes.conclude
+    conclude = BacklogEditor.conclude
 
-    def closed_before(changes: Changes, goal_id: str, why: str) -> None:
+    def closed_before(changes: BacklogEditor, goal_id: str, why: str) -> None:
         changes._backlog.move(goal_id, GoalState.ABANDONED, reason="a person closed it")
         conclude(changes, goal_id, why)
 
-    monkeypatch.setattr(Changes, "conclude", closed_before)
+    monkeypatch.setattr(BacklogEditor, "conclude", closed_before)
     assert run_heartbeat(fleet, idle_agent).status == HeartbeatStatus.DONE
     with tenant_transaction(idle_agent.tenant_id):
         assert Goal.objects.get(id=goal.id).abandonment_reason == "a person closed it"

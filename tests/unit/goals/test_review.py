@@ -14,7 +14,9 @@ from arbor.goals.values import MAX_ACTIVE, GoalLayer, GoalState
 NOW = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 
 
-def reviewed(state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0), **of: Any) -> ReviewedGoal:
+def reviewed(
+    state: GoalState = GoalState.ACTIVE, *, idle: timedelta = timedelta(0), **of: Any
+) -> ReviewedGoal:
     return ReviewedGoal(
         **{"id": "g1", "title": "Map the river", "state": state, "touched_at": NOW - idle, **of}
     )

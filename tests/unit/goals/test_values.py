@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from arbor.errors import AlreadyExists, Invalid, LimitReached, TransitionIllegal
 from arbor.goals.values import (
+    FEELING_OF_FAILED_STEP,
     FEELING_OF_PROGRESS,
     MAX_ACTIVE,
     MAX_OPEN,
     MAX_QUEUED,
-    FEELING_OF_FAILED_STEP,
     BacklogCounts,
     GoalSource,
     GoalState,
     admit,
     as_title,
     default_state,
-    move_feeling,
     feeling_word,
     move,
+    move_feeling,
     require_room,
     title_key,
 )
@@ -165,7 +165,12 @@ def test_titles_are_compared_without_case_and_outer_blanks() -> None:
 
 @pytest.mark.parametrize(
     ("before", "by", "after"),
-    [(0.0, FEELING_OF_PROGRESS, 0.1), (0.0, FEELING_OF_FAILED_STEP, -0.1), (0.9, FEELING_OF_PROGRESS, 0.91), (-1.0, FEELING_OF_FAILED_STEP, -1.0)],
+    [
+        (0.0, FEELING_OF_PROGRESS, 0.1),
+        (0.0, FEELING_OF_FAILED_STEP, -0.1),
+        (0.9, FEELING_OF_PROGRESS, 0.91),
+        (-1.0, FEELING_OF_FAILED_STEP, -1.0),
+    ],
 )
 def test_events_of_a_goal_move_its_valence(before: float, by: float, after: float) -> None:
     assert move_feeling(before, by) == pytest.approx(after)

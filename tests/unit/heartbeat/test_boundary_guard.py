@@ -8,10 +8,10 @@ import pytest
 
 from arbor.heartbeat.boundary_guard import (
     about,
+    apply_boundaries,
+    apply_boundaries_to_reply,
     boundary_matches_of,
     paths_of,
-    apply_boundaries_to_reply,
-    apply_boundaries,
 )
 from arbor.heartbeat.decision import Decision, DecisionVerdict, texts_of
 from arbor.heartbeat.prompt import render

@@ -89,7 +89,9 @@ def test_every_reply_is_valid_permitted_paid_for_and_used_whole(view: Situation)
     assert (parsed.dropped, parsed.repairs) == ((), ())
     decisions = decide(
         parsed.reply.actions,
-        DecisionLimits(allowed=[offer.name for offer in view.actions], energy=view.energy, budget=EnergyBudget()),
+        DecisionLimits(
+            allowed=[offer.name for offer in view.actions], energy=view.energy, budget=EnergyBudget()
+        ),
     )
     assert [(decision.action, decision.reason) for decision in decisions if not decision.runs] == []
 
