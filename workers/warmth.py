@@ -35,7 +35,7 @@ def _warm_up(sender: Any, **_: Any) -> None:
             ask(made, ["warm"])
     except (ConfigurationInvalid, EmbeddingFailed) as error:
         # Each heartbeat records this error itself.
-        log.warning("embedder_not_loaded", error=str(error))
+        log.warning("embedder_load_failed", error=str(error))
 
 
 @worker_init.connect

@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from apps.audit.models import AuditAction
-from apps.audit.services import record, record_look
+from apps.audit.services import record, record_visit
 from apps.console.access import access_of, actor_of, holds, is_platform_operator, tenants_of_request
 from apps.console.acts import carry_out
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
@@ -122,7 +122,7 @@ def begin_visit(*, session: SessionBase, tenant_id: UUID, actor: str, reason: st
     tenant = Tenant.objects.using(OPS).filter(id=tenant_id).first()
     if tenant is None:
         raise NotFound(f"there is no tenant {tenant_id}")
-    record_look(
+    record_visit(
         tenant_id=tenant.id,
         actor=actor,
         message=f"looks into {tenant.slug}: {reason}",

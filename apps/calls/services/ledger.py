@@ -21,7 +21,7 @@ from arbor.models.usage import Usage
 #: Characters of a model name in the ledger at most.
 MODEL_LENGTH = 200
 
-# Inserts the entries and adds them to daily usage, in the order of agents' ids. A part of larger statements.
+# Part: insert ledger entries and add them to daily usage, in the order of agents' ids.
 CHARGE = """
 charges AS MATERIALIZED (
     SELECT * FROM json_to_recordset(%(charges)s::json) AS charge (entry uuid, usage uuid, agent uuid, call uuid,

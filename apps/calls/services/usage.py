@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetStatus:
-    """The budget level, and the scarcest amount."""
+    """The budget level, and the amount of which the least is left."""
 
     level: Degradation = Degradation.NORMAL
     nearest: Scarcest | None = None
@@ -80,7 +80,7 @@ def day_of(agent_id: UUID) -> BudgetStatus:
 
 
 def tenant_used() -> Amounts:
-    """Return what all agents of the current tenant have used today, at most `TENANT_SUM_KEPT_S` old."""
+    """Return the usage of all agents of the current tenant today, cached for `TENANT_SUM_KEPT_S`."""
     tenant = current_tenant()
     read_at, amounts = _sums.get(tenant, (float("-inf"), Amounts()))
     now = time.monotonic()

@@ -64,7 +64,7 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
     """
     claimed = _claim(message_id, tenant_id)
     if claimed is None:
-        log.info("message_not_pending", message_id=str(message_id))
+        log.info("message_skipped", message_id=str(message_id))
         return False
     if claimed.kind is ChannelKind.PEER:
         return _deliver_to_peer(claimed)
@@ -81,7 +81,7 @@ def deliver(*, message_id: UUID, tenant_id: UUID) -> bool:
         # An unexpected error in a carrier must not stop other messages, nor repeat for ever. Its text may quote a secret
         # URL: only its type and origin are shown.
         fault = RuntimeError(type(error).__name__).with_traceback(error.__traceback__)
-        log.exception("carrier_fault", kind=claimed.kind, message_id=str(message_id), exc_info=fault)
+        log.exception("carrier_failed", kind=claimed.kind, message_id=str(message_id), exc_info=fault)
         return _not_sent(claimed, f"a fault of ours: {fault}", final=False)
     with tenant_transaction(tenant_id):
         return _mark_sent(message_id)

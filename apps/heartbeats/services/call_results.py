@@ -70,7 +70,7 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
         return _store(results, tenant_id)
     except Exception:
         # Whatever one result has broken must not cost the others: each is stored in a transaction of its own.
-        log.exception("results_stored_singly", calls=[str(result.call.call_id) for result in results])
+        log.exception("result_batch_failed", calls=[str(result.call.call_id) for result in results])
     stored: set[UUID] = set()
     fault: Exception | None = None
     for result in results:
@@ -78,7 +78,7 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
             stored |= _store([result], tenant_id)
         except Exception as error:
             # Raised again below, after the results that can be stored.
-            log.exception("result_not_stored", call_id=str(result.call.call_id))
+            log.exception("result_store_failed", call_id=str(result.call.call_id))
             fault = error
     if fault is not None:
         raise fault

@@ -71,7 +71,7 @@ def execute_calls(*, call_ids: Sequence[UUID], tenant_id: UUID, submit: Submit) 
             stored += len(store_results(results, tenant_id=tenant_id)) if results else 0
         except Exception as error:
             # Raised again when all calls are done: the threads still report to this queue.
-            log.exception("results_not_stored", tenant_id=str(tenant_id))
+            log.exception("results_store_failed", tenant_id=str(tenant_id))
             faults.append(error)
         _release_connection()
         fault = faults[-1] if faults else fault
@@ -89,7 +89,7 @@ def _lease(call_ids: Sequence[UUID], tenant_id: UUID) -> list[LeasedCall]:
     _release_connection()
     missing = set(call_ids) - {call.call_id for call in calls}
     for call_id in missing:
-        log.info("call_not_pending", call_id=str(call_id))
+        log.info("call_skipped", call_id=str(call_id))
     return calls
 
 
@@ -137,7 +137,7 @@ def _outcome(call: LeasedCall) -> CallResult | bool:
         return _failed(call, error, (time.perf_counter() - started) * 1000)
     except Exception as error:
         # An error in an adapter fails this heartbeat at once, and does not block its agent until the lease expires.
-        log.exception("model_adapter_fault", model=call.model)
+        log.exception("model_adapter_failed", model=call.model)
         return _failed(call, error, (time.perf_counter() - started) * 1000)
     return settle_maintenance_call(call, reply) if call.subject else CallResult(call=call, reply=reply)
 

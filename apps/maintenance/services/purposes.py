@@ -11,9 +11,9 @@ from apps.contacts.services.chat_finalize import prepare_answer, store_answer, s
 from apps.memories.services.jobs.maintenance_flags import (
     MAX_TRIES,
     MaintenanceFlag,
-    end_waiting,
+    clear_flag,
+    count_left_out,
     extract_left_out,
-    note_left_out,
     store_concepts,
     store_weights,
 )
@@ -21,7 +21,7 @@ from apps.memories.services.jobs.summaries import (
     Summary,
     SummaryVectors,
     embed_summaries,
-    note_failed_summary,
+    record_failed_summary,
     store_summaries,
 )
 from arbor.contacts.chat_reply import read_chat_reply
@@ -88,7 +88,7 @@ def _apply_weights(agent_id: UUID, subject: Subject, read: Answers[float], _by: 
     given_up, notes = _left_out(
         agent_id, MaintenanceFlag.WEIGH, ids, read, rule="it keeps the weight by rule"
     )
-    end_waiting(MaintenanceFlag.WEIGH, given_up)
+    clear_flag(MaintenanceFlag.WEIGH, given_up)
     return [*read.dropped, *notes]
 
 
@@ -97,7 +97,7 @@ def _left_out(
 ) -> tuple[list[UUID], list[str]]:
     """Count a try for memories that the reply left out; return those out of tries, and notes."""
     numbers = {memory_id: place + 1 for place, memory_id in enumerate(ids) if place not in read.by_place}
-    tries = note_left_out(agent_id, chore, numbers.keys())
+    tries = count_left_out(agent_id, chore, numbers.keys())
     given_up = [memory_id for memory_id in tries if tries[memory_id] >= MAX_TRIES]
     notes = [
         f"memory {number}: left out of the reply, time {tries[memory_id]} of {MAX_TRIES}"
@@ -121,7 +121,7 @@ PURPOSES: Mapping[CallPurpose, Purpose] = {
         read=lambda _, text: read_summary(text),
         prepare=_summary_prepared,
         apply=_apply_summary,
-        failed=lambda agent_id, subject, reason: note_failed_summary(
+        failed=lambda agent_id, subject, reason: record_failed_summary(
             agent_id, UUID(subject["episode"]), reason
         ),
     ),

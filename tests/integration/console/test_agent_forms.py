@@ -80,7 +80,7 @@ def test_a_template_that_does_not_fit_spoils_no_other(
     with tenant_transaction(tenant.id):
         TemplateFactory(name="Outdated", spec={})
     response = operator.post(NEW, wish(template="Outdated"))
-    assert "does not fit this one" in response.content.decode()
+    assert "which this version cannot read" in response.content.decode()
     operator.post(NEW, wish())
     assert agents(tenant) == {"Vega": AgentStatus.ACTIVE}
 
