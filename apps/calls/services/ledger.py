@@ -121,7 +121,7 @@ def failure_charge(call: LeasedCall, error: Exception, latency_ms: float) -> Cha
     )
 
 
-def note_truncated(call: LeasedCall, reply: ModelReply) -> None:
+def record_truncation(call: LeasedCall, reply: ModelReply) -> None:
     """Write an audit event if the model truncated its reply, in the open transaction."""
     if reply.finish_reason == "length":
         record(

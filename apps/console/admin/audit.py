@@ -74,7 +74,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
     fields = ("action", "actor", "message", "at", "agent_id", "detail_shown")
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
-        """Let an agent's page lead to the agent's acts."""
+        """Allow links from an agent's page to the agent's acts."""
         return lookup == "agent_id__exact" or super().lookup_allowed(lookup, value, request)
 
     def get_search_results(
@@ -85,7 +85,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
         if not term:
             return queryset, False
         wanted = Q(actor__startswith=term) | Q(actor=f"user:{term}")
-        # What is no id is an actor's name.
+        # Text that is no id can only be an actor's name.
         with contextlib.suppress(ValueError):
             wanted |= Q(agent_id=UUID(term))
         return queryset.filter(wanted), False

@@ -68,7 +68,7 @@ def open_session(*, agent_id: UUID, person: str) -> ChatSession:
     check_line("person", person, PERSON_LENGTH)
     if not person.strip() or len(person.splitlines()) != 1:
         raise Invalid("a conversation needs the name of a person, in one line")
-    # The agent's row is the lock: without it, two concurrent requests would each create a conversation.
+    # Without the lock, two concurrent requests would each create a conversation.
     agent: Agent | None = (
         Agent.objects.select_related("tenant")
         .select_for_update(no_key=True, of=("self",))
@@ -108,16 +108,16 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatM
     if waiting_turn(session_id) is not None:
         raise TransitionIllegal("the agent has not answered yet; wait for its answer")
     agent, now = agent_by_id(session.agent_id), datetime.now(UTC)
-    # Lock the schedule before the state, as heartbeats do.
+    # Lock the schedule last_contact the state, as heartbeats do.
     _pause_for_answer(session.agent_id, now)
     state = AgentState.objects.select_for_update().filter(agent_id=session.agent_id).first()
-    before = state.last_user_contact_at if state else None
+    last_contact = state.last_user_contact_at if state else None
     turn: ChatMessage = ChatMessage.objects.create(
         tenant_id=current_tenant(),
         session=session,
         speaker=Speaker.USER,
         content=text,
-        detail={"contact_before": before.isoformat() if before else None},
+        detail={"contact_before": last_contact.isoformat() if last_contact else None},
         at=now,
     )
     ChatSession.objects.filter(id=session_id).update(last_at=now)
@@ -230,10 +230,10 @@ def waiting_turn(session_id: UUID) -> ChatMessage | None:
 
 def answer_to(turn: ChatMessage) -> ChatMessage | None:
     """Return the agent's turn that answers a turn or has the error; None while the turn is pending."""
-    found: ChatMessage | None = ChatMessage.objects.filter(
+    answer: ChatMessage | None = ChatMessage.objects.filter(
         session_id=turn.session_id, speaker=Speaker.AGENT, detail__to=str(turn.id)
     ).first()
-    return found
+    return answer
 
 
 def close_unanswered_turn(*, tenant_id: UUID, turn_id: UUID, reason: str) -> None:

@@ -16,7 +16,7 @@ from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.emotions import Event
 
 
-def feel_turn(
+def move_mood_by_turn(
     state: AgentState,
     *,
     arrived: Sequence[Mapping[str, Any]],
@@ -27,7 +27,7 @@ def feel_turn(
 
     `arrived` are the boundary matches of the person's turn, `own` those of the answer, as the turn's row stores them.
     """
-    events = [Event.CONTACT, *(Event.BOUNDARY for _ in _pressed(arrived, own))]
+    events = [Event.CONTACT, *(Event.BOUNDARY for _ in _mood_moving_names(arrived, own))]
     state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
 
 
@@ -52,7 +52,7 @@ def audit_boundary_matches(
         )
 
 
-def _pressed(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
+def _mood_moving_names(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
     """Return the names of matched boundaries that move the mood; flagged ones do not."""
     return {
         *(match["name"] for match in arrived if match["response"] != BoundaryResponse.FLAG),

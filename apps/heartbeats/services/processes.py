@@ -11,7 +11,7 @@ from psycopg import connect
 from apps.heartbeats.models import Process
 from apps.tenants.scope import APP, OPS
 
-#: Time between two reports of a process, and after its last one until it counts as silent and its row is deleted.
+#: Time between two reports of a process; times after its last report when it counts as silent, and when its row is deleted.
 LIVENESS_PERIOD = timedelta(seconds=5)
 SILENT_AFTER = timedelta(seconds=20)
 FORGOTTEN_AFTER = timedelta(minutes=10)
@@ -26,7 +26,7 @@ def write_liveness(
     *, name: str, kind: str, queues: str, pool: str, concurrency: int, started_at: datetime
 ) -> None:
     """Write the process's row on its own connection: threads of forking processes call this."""
-    # All parameters, such as those of TLS.
+    # Django's parameters, which include those of TLS.
     parameters = connections[APP].get_connection_params()
     with connect(**parameters, autocommit=True) as connection:
         connection.execute(_UPSERT, (name, kind, queues, pool, concurrency, started_at))

@@ -76,12 +76,13 @@ def rebuild_working_memory(
 ) -> RebuiltWorkingMemory:
     """Rebuild the agent's working memory from its last 50 heartbeats and turns; a dry run writes nothing.
 
-    The audit log retains the former one. Thoughts of the agent's template that are still present stay. Raises NotFound.
+    The former working memory is stored in the audit log. Thoughts from the agent's template that are still present stay.
+    Raises NotFound.
     """
     agent: Agent | None = Agent.objects.filter(id=agent_id).first()
     if agent is None:
         raise NotFound(f"there is no agent {agent_id} in this tenant")
-    # The lock order of heartbeats; waits for a leg under way.
+    # Lock in the order of heartbeats, to avoid deadlocks; waits for a leg under way.
     list(HeartbeatSchedule.objects.select_for_update().filter(agent_id=agent_id).values_list("agent_id"))
     state = AgentState.objects.select_for_update().get(agent_id=agent_id)
     before = WorkingMemory.model_validate(state.working_memory)

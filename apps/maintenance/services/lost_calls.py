@@ -82,7 +82,7 @@ def _recover(tenant_id: UUID, agent_id: UUID) -> int:
             )
         for call_id, name in unsent:
             enqueue(execute_message(call_id=call_id, tenant_id=tenant_id, agent_name=name))
-    # What waits for the next day is not counted: the round goes on to other agents.
+    # Calls that wait for the next day do not count as work, so that the run continues with other agents.
     return len(unsent) + len(lost)
 
 

@@ -44,7 +44,7 @@ _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
 
 
 def apply_proposal(proposal: Proposal, *, actor: str, now: datetime) -> str:
-    """Apply an accepted proposal in the open transaction; return the change in a few words.
+    """Apply an accepted proposal in the open transaction; return a short description of the change.
 
     Raises LimitReached if the agent changes too fast, NotFound for a dropped belief, Invalid for an empty change.
     """

@@ -201,7 +201,7 @@ def test_the_sweep_has_a_lost_turn_answered_and_gives_up_after_an_hour(
     let_pass(agent, LONGEST_WAIT)
     close_conversations()
     with tenant_transaction(agent.tenant_id):
-        assert "no worker took it" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
+        assert "no worker answered within" in ChatMessage.objects.get(speaker=Speaker.AGENT).error
 
 
 def test_a_person_goes_on_with_the_open_conversation_until_it_is_idle(agent: Agent) -> None:

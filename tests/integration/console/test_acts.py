@@ -67,7 +67,7 @@ def test_beating_now_claims_the_agent_and_tells_the_fleet(
     operator: Client, world: World, told: list[TaskMessage]
 ) -> None:
     response = operator.post(world.act, {"act": "tick"}, follow=True)
-    assert "will beat at once" in response.content.decode()
+    assert "will have a heartbeat at once" in response.content.decode()
     with tenant_transaction(world.tenant.id):
         assert HeartbeatSchedule.objects.get().state == ScheduleState.QUEUED
     assert [message.task for message in told] == [Task.ADVANCE]
@@ -78,7 +78,7 @@ def test_what_a_status_forbids_is_refused_with_the_reason(operator: Client, worl
     set_status(world, AgentStatus.PAUSED)
     response = operator.post(world.act, {"act": "tick"}, follow=True)
     assert "Nothing was done" in response.content.decode()
-    assert "only an active agent beats" in response.content.decode()
+    assert "only an active agent has heartbeats" in response.content.decode()
     assert audited(world) == []
 
 

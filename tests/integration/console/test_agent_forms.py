@@ -147,7 +147,7 @@ def test_an_owner_destroys_an_agent_by_its_name(owner: Client, world: World) -> 
 
 def test_another_name_destroys_nothing(owner: Client, world: World) -> None:
     response = owner.post(destroy_page(world), {"confirm": "yes"})
-    assert "its name must be given exactly" in response.content.decode()
+    assert "confirm with its exact name" in response.content.decode()
     assert world.agent.name in agents(world.tenant)
 
 

@@ -45,4 +45,4 @@ def test_a_proposal_that_waits_says_how_a_person_decides_it(viewer: Client, worl
         f"{waits.id}"
         in viewer.get(page_of(waits)).content.decode().partition("arbor self proposal accept")[2]
     )
-    assert "it is decided" in viewer.get(page_of(decided)).content.decode()
+    assert "decided already" in viewer.get(page_of(decided)).content.decode()

@@ -130,7 +130,7 @@ def test_where_defaults_hold_an_empty_list_says_which(viewer: Client) -> None:
     boundaries = viewer.get(reverse("admin:selves_boundary_changelist")).content.decode()
     assert "Every agent has these: no harm, no deception, user privacy" in boundaries
     policies = viewer.get(reverse("admin:agents_agentpolicy_changelist")).content.decode()
-    assert "Every agent lives by the defaults: paid in energy" in policies
+    assert "All agents have the default policy: a budget of energy" in policies
     assert "No relations yet" in viewer.get(reverse("admin:memories_edge_changelist")).content.decode()
 
 

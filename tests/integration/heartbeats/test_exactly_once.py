@@ -358,7 +358,7 @@ def test_a_beat_asked_for_twice_is_refused_the_second_time(
     scripted(REST)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is beating already"):
+    with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is under way already"):
         claim_now(agent_id=agent.id)
     fleet.run()
     (beat,) = beats_of(agent)

@@ -118,7 +118,7 @@ def test_reflex_can_be_asked_in_another_models_place(beaten: Heartbeat) -> None:
 
 def test_a_beat_that_kept_too_little_says_so(beaten: Heartbeat) -> None:
     change(beaten, situation={**beaten.situation, "terms": None})
-    with pytest.raises(Invalid, match="before its terms"):
+    with pytest.raises(Invalid, match="did not record its terms"):
         again(beaten)
     change(beaten, situation={}, status="skipped", reason="idle: nothing waits")
     with pytest.raises(Invalid, match="skipped: idle: nothing waits"):

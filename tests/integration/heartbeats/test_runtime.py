@@ -215,7 +215,7 @@ def test_of_peers_whose_names_differ_by_case_none_is_guessed(runtime: AgentRunti
     found = runtime.peer_model(agent.id, "bo")
     assert found is not None
     assert found.interactions == 9
-    with pytest.raises(Invalid, match="'BO' means several peers"):
+    with pytest.raises(Invalid, match="several peers are called 'BO'"):
         runtime.peer_model(agent.id, "BO")
 
 

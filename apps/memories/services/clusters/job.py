@@ -74,13 +74,13 @@ def assign_latest(tenant_id: UUID, agent_id: UUID) -> int:
     with tenant_transaction(tenant_id):
         model = model_of(agent_id)
         latest = fetch(queries.LATEST_VECTORS, agent=agent_id, dimension=model.dimension, latest=LATEST)
-        clusters, centres = read_centres(agent_id, model)
+        clusters, centers = read_centers(agent_id, model)
     fresh = [memory_id for memory_id, _, waits in latest if waits]
     if not fresh or not clusters:
         return 0
     ids, vectors = read_vectors([(memory_id, vector) for memory_id, vector, _ in latest], model)
     rows = [row for row, memory_id in enumerate(ids) if memory_id in set(fresh)]
-    strengths = assign(vectors[rows], centres, least=nearness(vectors))
+    strengths = assign(vectors[rows], centers, least=nearness(vectors))
     with tenant_transaction(tenant_id):
         lock_minds([agent_id])
         if model_of(agent_id) != model:
@@ -109,9 +109,9 @@ def read_latest(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vect
     return read_vectors([(memory_id, vector) for memory_id, vector, _ in rows], model)
 
 
-def read_centres(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
+def read_centers(agent_id: UUID, model: EmbeddingModel) -> tuple[list[UUID], Vectors]:
     """Return the agent's clusters and their centers, except clusters without a center of the model's dimension."""
-    return read_vectors(fetch(queries.CLUSTER_CENTRES, agent=agent_id, dimension=model.dimension), model)
+    return read_vectors(fetch(queries.CLUSTER_CENTERS, agent=agent_id, dimension=model.dimension), model)
 
 
 def read_vectors(rows: list[tuple[UUID, bytes]], model: EmbeddingModel) -> tuple[list[UUID], Vectors]:

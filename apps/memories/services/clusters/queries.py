@@ -79,7 +79,7 @@ ORDER BY m.occurred_at DESC LIMIT %(latest)s
 """
 
 # Read the centers in binary.
-CLUSTER_CENTRES = """
+CLUSTER_CENTERS = """
 SELECT id, halfvec_send(centroid) FROM memories_cluster
 WHERE tenant_id = %(tenant)s AND agent_id = %(agent)s AND centroid IS NOT NULL
     AND vector_dims(centroid) = %(dimension)s ORDER BY id

@@ -231,9 +231,9 @@ class ReclusteringPlan:
             )
 
     def _rows(self) -> list[dict[str, Any]]:
-        centres = halfvec_texts(np.array([cluster.centroid for cluster in self._clusters.values()]))
+        centers = halfvec_texts(np.array([cluster.centroid for cluster in self._clusters.values()]))
         rows = []
-        for (cluster_id, cluster), centroid in zip(self._clusters.items(), centres, strict=True):
+        for (cluster_id, cluster), centroid in zip(self._clusters.items(), centers, strict=True):
             feeling = feeling_of(
                 [
                     Felt(

@@ -39,7 +39,7 @@ class Round:
     #: Steps taken, and the units of work done in all of them: rows changed, neighborhoods computed…
     steps: int = 0
     done: int = 0
-    #: Agents whose step failed; they are visited again in the next round.
+    #: Agents whose step failed; the next run tries them again.
     failed: int = 0
 
 
@@ -52,12 +52,12 @@ def make_round(
 ) -> Round:
     """Run the step for waiting agents until none waits, or `lasts` is over.
 
-    `waiting` is SQL that yields `agent_id` of the agents of tenant `t.id` that wait, such as
-    `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `step(tenant_id, agent_id)` takes one bounded step
-    in transactions of its own and returns how much it did; the agent is visited again while the round lasts and it did
-    something. Tenants come in another order each time, and nobody is visited again before all that wait have been visited:
-    where a round is too short for all, the next one begins with the others, in whatever order `waiting` names them.
-    `ARBOR_MAINTENANCE_SHARE` is the share of time that a round works; in the pause it leaves the database to others.
+    `waiting` is SQL that selects `agent_id` of the waiting agents of tenant `t.id`, such as
+    `SELECT agent_id FROM memories_mind WHERE tenant_id = t.id AND …`. `step(tenant_id, agent_id)` does one bounded step in
+    transactions of its own and returns the units of work done; it is repeated for an agent until it returns 0.
+    Tenants are visited in random order, and no agent twice before all waiting agents were visited once; a run that is too
+    short for all is continued by the next one. The run works for a share `ARBOR_MAINTENANCE_SHARE` of its time and sleeps
+    for the rest, so that the database is free for others.
     """
     ends_at = time.monotonic() + lasts.total_seconds()
     steps = done = failed = 0
@@ -83,7 +83,7 @@ def make_round(
                 passed.add(agent_id)
             ended = time.monotonic()
             pause = (ended - started) * (1 / settings.ARBOR_MAINTENANCE_SHARE - 1)
-            # The pause of a long step does not delay the jobs behind this one.
+            # The pause ends with the run, so that it does not delay the next jobs.
             time.sleep(max(0.0, min(pause, ends_at - ended)))
     if len(visited) <= _REMEMBERED:
         _visited_before[name] = visited
