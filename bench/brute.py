@@ -1,6 +1,6 @@
 """Brute-force recall in numpy over all rows of an agent, as the reference for recall.
 
-These memories have no neighborhoods, episodes, activation, feelings or use: those terms are 0 (of an episode, its own fit).
+These memories have no neighborhoods, episodes, activation, feelings or uses, so the components of the score for them are 0.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Seq
     """Return the share of queries for which recall and brute force agree, with order."""
     mind = _Mind(database, agent)
     now = datetime.now(UTC)
-    same = 0
+    equal = 0
     for text in asked:
         answer = recall(
             tenant_id=agent.tenant_id,
             request=RecallRequest(agent_id=agent.agent_id, text=text, limit=LIMIT, now=now),
         )
-        same += [memory.id for memory in answer] == mind.recall(text, now)
-    return same / len(asked)
+        equal += [memory.id for memory in answer] == mind.recall(text, now)
+    return equal / len(asked)
 
 
 class _Mind:
@@ -64,7 +64,7 @@ class _Mind:
         )
 
     def recall(self, text: str, now: datetime) -> list[UUID]:
-        """Return the ids that the rule of `apps.memories.services.recall.recaller` asks for."""
+        """Return the ids by the rules of `apps.memories.services.recall.recaller`."""
         df = {term: self._df[term] for term in looked_up(query_terms(text)) if term in self._df}
         reading = read_query(text, df=df, documents=self._df.get(0, 0), now=now)
         similarity = self._matrix @ _halved(embedder().embed([meaning_text(text, df)])[0])
@@ -88,18 +88,20 @@ class _Mind:
 
     def _chosen(self, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> set[int]:
         """Return the nearest by meaning, the best by words, and the turns beside them."""
-        kept = max(SEEDS, LIMIT)
-        near = sorted(np.flatnonzero(self._embedded), key=lambda i: (-similarity[i], self._rows[i][0]))[:kept]
-        said = sorted(np.flatnonzero(words > 0), key=lambda i: (-words[i], self._rows[i][0]))[:kept]
-        found = {int(i) for i in (*near, *said)}
+        most = max(SEEDS, LIMIT)
+        nearest = sorted(np.flatnonzero(self._embedded), key=lambda i: (-similarity[i], self._rows[i][0]))[
+            :most
+        ]
+        best_by_words = sorted(np.flatnonzero(words > 0), key=lambda i: (-words[i], self._rows[i][0]))[:most]
+        chosen = {int(i) for i in (*nearest, *best_by_words)}
         places = {(row[3], row[4]): i for i, row in enumerate(self._rows) if row[3]}
         beside = {
             places[(self._rows[i][3], self._rows[i][4] + step)]
-            for i in found
+            for i in chosen
             for step in range(-REACH, REACH + 1)
             if (self._rows[i][3], self._rows[i][4] + step) in places
         }
-        return found | beside
+        return chosen | beside
 
     def _candidate(self, i: int, similarity: npt.NDArray[Any], words: npt.NDArray[Any]) -> Candidate:
         row = self._rows[i]
@@ -130,7 +132,7 @@ def _halved(vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def _weights(text: str | None) -> dict[int, float]:
-    """Read a `sparsevec`."""
+    """Parse a `sparsevec`."""
     if not text:
         return {}
     inside = text[1 : text.index("}")]

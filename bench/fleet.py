@@ -13,7 +13,7 @@ from bench.figures import say
 from bench.installation import Installation, PartProcess
 from bench.stub_process import RunningStub
 
-#: Agents are made due again this often: well under the dispatcher's period.
+#: Seconds between two updates that make agents due, well below the dispatcher's period.
 AGAIN_EVERY_S = 0.1
 _GIVE_UP_AFTER_S = 120.0
 
@@ -23,7 +23,7 @@ _DUE_NOW = (
 )
 _ENDED = "SELECT count(*) FROM heartbeats_heartbeat WHERE status IN ('done', 'failed')"
 _UNDER_WAY = "SELECT count(*) FROM heartbeats_heartbeatschedule WHERE state <> 'idle'"
-#: Slots with two heartbeats, heartbeats with two memories of themselves, and agents that counted more beats than they had.
+#: Counts slots with two heartbeats, heartbeats with two memories, and agents with a wrong count of heartbeats.
 DOUBLED = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 'done' GROUP BY agent_id, slot_at
             HAVING count(*) > 1) slots)
@@ -53,7 +53,7 @@ def one(database: psycopg.Connection[Any], statement: str, values: Mapping[str, 
 
 
 class Fleet:
-    """The running workers, and the database that knows what they did."""
+    """The running workers, with the database that records their work."""
 
     def __init__(
         self,
@@ -68,11 +68,11 @@ class Fleet:
         self._servers = {"postgres": place.postgres.pid, "valkey": place.valkey.pid, "stub": stub.pid}
 
     def ended(self) -> int:
-        """Return how many heartbeats have been done or have failed."""
+        """Return the number of heartbeats that are done or failed."""
         return int(one(self.database, _ENDED))
 
     def run_until(self, *, ended: int) -> None:
-        """Make all agents due again and again until so many heartbeats have ended."""
+        """Make all agents due repeatedly until `ended` heartbeats have ended."""
         last, moved = -1, time.monotonic()
         while True:
             self.database.execute(_DUE_NOW)
@@ -86,7 +86,7 @@ class Fleet:
             time.sleep(AGAIN_EVERY_S)
 
     def drain(self) -> None:
-        """Wait until no heartbeat is under way: only then can all be counted."""
+        """Wait until no heartbeat is under way, so that all are counted."""
         deadline = time.monotonic() + _GIVE_UP_AFTER_S
         while one(self.database, _UNDER_WAY):
             if time.monotonic() > deadline:

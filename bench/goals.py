@@ -1,4 +1,4 @@
-"""Goal prioritization: how long it takes to put a full backlog of 50 goals in order."""
+"""Goal prioritization: the time to sort a full backlog of 50 goals."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _EXPERIENCED = {source: Experienced(mean=0.4, goals=7) for source in GoalSource}
 
 
 def measure(*, rounds: int) -> dict[str, Any]:
-    """Return what ordering a full backlog takes, in processor time, over so many rounds."""
+    """Return the processor time to sort a full backlog, over a number of rounds."""
     rows = _backlog(MAX_OPEN)
-    took = times_ms(lambda: _ordered(rows), rounds, clock=time.thread_time)
+    durations = times_ms(lambda: _sort_goals(rows), rounds, clock=time.thread_time)
     return {
         "goals": len(rows),
         "rounds": rounds,
-        "p50_ms": quantile(took, 0.5),
-        "p95_ms": quantile(took, 0.95),
+        "p50_ms": quantile(durations, 0.5),
+        "p95_ms": quantile(durations, 0.95),
         "bar_ms": BAR_MS,
-        "within_bar": quantile(took, 0.95) < BAR_MS,
+        "within_bar": quantile(durations, 0.95) < BAR_MS,
     }
 
 
-def _ordered(rows: list[dict[str, Any]]) -> list[tuple[float, int]]:
+def _sort_goals(rows: list[dict[str, Any]]) -> list[tuple[float, int]]:
     scale = Scale(weights=PriorityWeights.of(_TRAITS), learned=_LEARNED, experienced=_EXPERIENCED, now=_NOW)
     return sorted((-weigh(scale, **row), place) for place, row in enumerate(rows))
 

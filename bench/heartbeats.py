@@ -1,7 +1,7 @@
 """Heartbeats per second of this machine, and the cost of each.
 
-Every agent is due again as soon as its heartbeat has ended, so the fleet never waits for work. Counted are the
-heartbeats that ended within the measured time, by their own rows. Then agents beat one at a time, without load.
+Each agent is due again when its heartbeat has ended, so the fleet never waits for work. The heartbeats that end within
+the measured time are counted from their rows. Afterwards, heartbeats are run one at a time, without load.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE status = 
     count(*) FILTER (WHERE status = 'skipped'), max(reason) FILTER (WHERE status = 'failed')
 FROM heartbeats_heartbeat WHERE ended_at > %s AND ended_at <= %s
 """
-#: How often the model was asked: a beat that recalls goes on with what it found.
+#: The number of model calls: a heartbeat with results of its actions makes further ones.
 _TURNS = """
 SELECT greatest(1, turns), count(*) FROM heartbeats_heartbeat
 WHERE status = 'done' AND ended_at > %s AND ended_at <= %s GROUP BY 1 ORDER BY 1
 """
-#: A beat's own time by the clock, and its share of that where several agents' beats are worked on together.
+#: Columns: a heartbeat's elapsed time in Arbor's own code, and its share of that within a batch.
 _ELAPSED, _SHARE = "elapsed_ms", "own_ms"
 _HAS_COLUMN = """
 SELECT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'heartbeats_heartbeat' AND column_name = %(name)s)
@@ -49,7 +49,7 @@ SELECT EXISTS (SELECT FROM information_schema.columns WHERE table_name = 'heartb
 
 @dataclass(frozen=True, kw_only=True)
 class _Window:
-    """The measured time, by the database's clock and by ours."""
+    """The measured time, by the clocks of the database and of this process."""
 
     since: datetime
     until: datetime
@@ -69,7 +69,7 @@ def measure(
     lone: int,
     stub: RunningStub,
 ) -> dict[str, Any]:
-    """Return beats per second and what a beat costs in the steady state, and the own time of a lone beat."""
+    """Return heartbeats per second and their cost under load, and the own time of a lone heartbeat."""
     population = populate(agents=agents, tenants=tenants)
     if memories:
         with superuser(place) as database:
@@ -96,10 +96,10 @@ def measure(
 
 
 def _measure_load(fleet: Fleet, *, agents: int, seconds: float, beats: int | None) -> dict[str, Any]:
-    """Measure so many heartbeats, or whole rounds of all agents until so many seconds have gone by.
+    """Measure a number of heartbeats, or whole rounds of all agents for a number of seconds.
 
-    Queues are first in, first out, so agents that were due together go through their steps together, and end
-    together: over a part of a round, too many or too few of them would be seen to end.
+    Queues are first in, first out, so agents that were due together end together: within a part of a round, too many or
+    too few of them would end.
     """
     say(f"measuring {f'{beats} heartbeats' if beats else f'{seconds:.0f} s'}")
     database = fleet.database
@@ -151,7 +151,7 @@ def _counts(database: psycopg.Connection[Any], window: _Window) -> dict[str, int
 
 
 def _own_times(database: psycopg.Connection[Any], window: _Window) -> dict[str, float]:
-    """Return the own time of the beats that were done, as their share and, where the rows have it, by the clock."""
+    """Return the own times of the completed heartbeats: the share and, if the rows have it, the elapsed time."""
     names = [_SHARE, _ELAPSED] if one(database, _HAS_COLUMN, {"name": _ELAPSED}) else [_SHARE]
     figures: dict[str, float] = {}
     sums: dict[str, float] = {}
@@ -161,7 +161,7 @@ def _own_times(database: psycopg.Connection[Any], window: _Window) -> dict[str, 
         figures |= {f"{name}_p50": quantile(times, 0.5), f"{name}_p95": quantile(times, 0.95)}
         sums[name] = sum(times)
     if sums.get(_ELAPSED) and sums[_SHARE]:
-        # A share is the elapsed time divided by the batch, so the sums have the batch as the work saw it.
+        # A share is the elapsed time divided by the size of the batch, so the quotient of the sums is the effective size.
         figures["beats_per_batch"] = round(sums[_ELAPSED] / sums[_SHARE], 2)
     return figures
 
@@ -189,11 +189,11 @@ def _say_costliest(sent: Sequence[Statement], beats: int) -> None:
         say(f"{statement.total_ms / beats:7.3f} ms {statement.calls / beats:6.2f}×  {statement.text[:110]}")
 
 
-#: Agents that take turns.
+#: Agents used in turn.
 _AGENTS = 10
 _POLL_S = 0.005
 _GIVE_UP_AFTER_S = 60.0
-#: An idle agent's beat is skipped at its first look; so many tries for each beat that is wanted.
+#: Tries for each heartbeat, because those of idle agents are skipped.
 _TRIES = 4
 
 _MAKE_DUE = """
@@ -207,9 +207,9 @@ SELECT status FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s AND
 def lone_beats(
     database: psycopg.Connection[Any], population: Sequence[Inhabitant], *, beats: int, column: str
 ) -> list[float]:
-    """Let agents beat one after another, each alone, until so many beats are done; return their own times in ms.
+    """Run heartbeats one at a time until `beats` of them are done; return their own times in ms, from a column of the row.
 
-    The dispatcher is asked to tick at once, so nothing waits for its period. `column` of the heartbeat's row has the time.
+    The dispatcher is called at once, so that no heartbeat waits for its period.
     """
     say(f"measuring {beats} lone heartbeats")
     agents = [inhabitant.agent_id for inhabitant in population[:_AGENTS]]

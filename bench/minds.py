@@ -28,12 +28,12 @@ SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
 #: Turns of one conversation.
 SESSION_TURNS = 30
 _WORDS = 4000
-#: Words that count in a turn, as in LoCoMo's 2,960 turns: 12 at the median, 24 at the ninth decile, 41 at most.
+#: Indexed words per turn, as in LoCoMo's 2,960 turns: median 12, ninth decile 24, maximum 41.
 _USUAL = 12
 _SPREAD = 0.54
 _LONGEST = 41
 _CHUNK = 2000
-#: Progress is told so many times.
+#: Number of reports of progress.
 _PARTS = 10
 _ONSETS = (
     "b",
@@ -82,7 +82,7 @@ class Remembered:
 
 
 def conversations(count: int, *, seed: int = 1) -> list[Remembered]:
-    """Return that many turns: sentences over a vocabulary whose words are as unevenly frequent as real ones."""
+    """Return a number of turns: sentences over a vocabulary with realistic word frequencies."""
     chance = random.Random(seed)
     words = _vocabulary(chance)
     weights = [1 / (rank + 3) for rank in range(len(words))]
@@ -110,7 +110,7 @@ def _length(chance: random.Random) -> int:
 
 
 def queries(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:
-    """Return questions: a few words that somebody said, out of order, and sometimes who said them."""
+    """Return questions: a few words of a turn in random order, sometimes with the speaker."""
     chance = random.Random(seed)
     asked = []
     for turn in chance.choices(turns, k=count):
@@ -121,26 +121,26 @@ def queries(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[s
 
 
 def _vocabulary(chance: random.Random) -> list[str]:
-    found: dict[str, None] = {}
-    while len(found) < _WORDS:
+    vocabulary: dict[str, None] = {}
+    while len(vocabulary) < _WORDS:
         syllables = [
             chance.choice(_ONSETS) + chance.choice(_VOWELS) + chance.choice(_CODAS)
             for _ in range(chance.randint(1, 3))
         ]
-        found["".join(syllables)] = None
-    return list(found)
+        vocabulary["".join(syllables)] = None
+    return list(vocabulary)
 
 
 def load(
     database: psycopg.Connection[Any], turns: Sequence[Remembered], agents: Sequence[Inhabitant]
 ) -> None:
-    """Give every agent these memories, interleaved as life would; the index is complete and vacuumed afterwards."""
+    """Store these memories for each agent, interleaved by time; the index is complete and vacuumed afterwards."""
     database.execute("CREATE TEMP TABLE loaded (LIKE memories_memory INCLUDING DEFAULTS)")
     counts: Counter[int] = Counter({ALL_MEMORIES: len(turns)})
     say(f"embedding {len(turns)} memories")
     for start in range(0, len(turns), _CHUNK):
         counts.update(_copy(database, turns[start : start + _CHUNK], agents[0]))
-    say(f"giving them to {len(agents)} agents")
+    say(f"copying them for {len(agents)} agents")
     names = [
         name
         for (name,) in database.execute(
@@ -176,8 +176,8 @@ def load(
 
 
 def settle(database: psycopg.Connection[Any]) -> None:
-    """Bring the tables to the state autovacuum keeps them in: every page known to be visible, statistics fresh."""
-    # Pages whose commits are not on disk yet cannot be marked visible: a synchronous commit brings them there.
+    """Bring the tables to the state after autovacuum: all pages marked visible, statistics up to date."""
+    # Pages can only be marked visible when their commits are on disk, which a synchronous commit ensures.
     database.execute("SET synchronous_commit = on")
     database.execute("CREATE TABLE settled ()")
     database.execute("DROP TABLE settled")

@@ -1,4 +1,4 @@
-"""Neighborhoods computed per second, for an agent with a full mind and none computed yet."""
+"""Neighborhoods computed per second, for an agent with a full mind and no neighborhoods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bench.figures import quantile, say
 from bench.installation import Installation
 from bench.population import Inhabitant, populate
 
-# Every session is an episode, as storing makes it.
+# Each session becomes an episode, as when memories are stored.
 _EPISODES = """
 WITH placed AS (
     INSERT INTO memories_episode (tenant_id, id, agent_id, session, started_at, last_at, ended_at, size, summary,
@@ -46,7 +46,7 @@ ON CONFLICT (tenant_id, memory_id) DO NOTHING
 
 
 def measure(place: Installation, *, memories: int) -> dict[str, Any]:
-    """Return neighborhoods per second and statements per step, over one agent with so many memories."""
+    """Return neighborhoods per second and statements per step, for one agent with a number of memories."""
     (agent,) = populate(agents=1, tenants=1)
     with superuser(place) as database:
         minds.load(database, minds.conversations(memories), [agent])
@@ -91,7 +91,7 @@ def _timed(agent: Inhabitant, ms: list[float]) -> int:
 
 
 def _sizes(database: psycopg.Connection[Any], agent: Inhabitant) -> dict[str, Any]:
-    """Return how full the neighborhoods are; none may be left stale."""
+    """Return the number of stale neighborhoods, which should be 0, and the mean number of neighbors."""
     row = database.execute(
         "SELECT count(*) FILTER (WHERE stale), avg((SELECT count(*) FROM jsonb_object_keys(neighbors)))"
         " FROM memories_upkeep WHERE agent_id = %s",

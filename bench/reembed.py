@@ -66,12 +66,12 @@ def _move(agent: Inhabitant, dimension: int) -> dict[str, Any]:
     model = EmbeddingModel(name="wordllama", dimension=dimension)
     moves = find_moves(model=model, actor="bench", tenant_id=agent.tenant_id, agent_id=agent.agent_id)
     started = time.perf_counter()
-    (taken,) = Reembedding(model=model, actor="bench").run(moves)
+    (switched,) = Reembedding(model=model, actor="bench").run(moves)
     took_s = time.perf_counter() - started
-    assert (taken.left, taken.refused) == (0, 0)
+    assert (switched.left, switched.refused) == (0, 0)
     return {
-        "vectors_per_s": round(taken.memories / (took_s - taken.seconds)),
-        "takeover_s": round(taken.seconds, 2),
+        "vectors_per_s": round(switched.memories / (took_s - switched.seconds)),
+        "takeover_s": round(switched.seconds, 2),
     }
 
 
@@ -87,7 +87,7 @@ def _recalls(agent: Inhabitant, asked: Sequence[str]) -> list[float]:
 
 @contextmanager
 def _asking(agent: Inhabitant, asked: Sequence[str]) -> Iterator[list[float]]:
-    """Recall in a thread of its own all the while; the list fills with milliseconds."""
+    """Recall in a thread for the duration of the block; durations in ms are added to the list."""
     ms: list[float] = []
     stop = threading.Event()
 

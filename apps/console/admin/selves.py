@@ -168,7 +168,7 @@ class ProposalAdmin(AgentRowsAdmin):
 
     @admin.display(description="decide by")
     def decide(self, proposal: Proposal) -> SafeString | str:
-        """Show the commands by arguments a person decides."""
+        """Show the commands with which a person decides."""
         if proposal.status != ProposalStatus.PENDING:
             return "decided already"
         arguments = f"{quote(proposal.agent.name)} {proposal.id}"

@@ -108,7 +108,7 @@ def receive_turn(*, session_id: UUID, text: str, enqueued: bool = True) -> ChatM
     if waiting_turn(session_id) is not None:
         raise TransitionIllegal("the agent has not answered yet; wait for its answer")
     agent, now = agent_by_id(session.agent_id), datetime.now(UTC)
-    # Lock the schedule last_contact the state, as heartbeats do.
+    # Lock in the order of heartbeats, to avoid deadlocks: schedule, then state.
     _pause_for_answer(session.agent_id, now)
     state = AgentState.objects.select_for_update().filter(agent_id=session.agent_id).first()
     last_contact = state.last_user_contact_at if state else None

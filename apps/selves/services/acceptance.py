@@ -98,7 +98,7 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
         id=UUID(str(proposal.change["belief"])), agent_id=proposal.agent_id
     ).first()
     if belief is None or belief.status == BeliefStatus.DROPPED:
-        raise NotFound(f"belief {proposal.change['belief']} is not belief any more; reject the proposal")
+        raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
     confidence = limited(belief.confidence, float(proposal.change["confidence"]))
     status = status_at(BeliefStatus(belief.status), confidence)
     if (confidence, status) != (belief.confidence, belief.status):

@@ -48,7 +48,7 @@ class ProposalResult:
 def propose(*, agent_id: UUID, proposals: Sequence[NewProposal]) -> ProposalResult:
     """Add proposals to an agent's queue; duplicates are dropped, and a full queue evicts its weakest.
 
-    A proposal about a belief replaces the pending one about the duplicate belief. In the open transaction, three
+    A proposal about a belief replaces the pending one about the same belief. In the open transaction, three
     statements, one more for each that expires or is replaced. Raises NotFound for the agent.
     """
     if not proposals:
@@ -199,7 +199,7 @@ def revise_belief(
     if status is BeliefStatus.DROPPED:
         raise Invalid("a heartbeat puts a belief in doubt (questioned), it does not drop it")
     if confidence is None and status is None:
-        raise Invalid("say how sure of the belief you are now, or whether it is belief or questioned")
+        raise Invalid("say how sure of the belief you are now, or whether it is held or questioned")
     if confidence is not None:
         check_step(belief.confidence, confidence)
         status = status or status_at(BeliefStatus(belief.status), confidence)

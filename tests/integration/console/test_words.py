@@ -141,7 +141,7 @@ def test_what_holds_nothing_is_left_out_of_a_page_or_said_in_a_word(viewer: Clie
         proposal = ProposalFactory(agent=world.agent, evidence=[], change={})
     text = viewer.get(page_of(goal)).content.decode()
     assert "user request" in text
-    for name in ("Deadline", "Blocked by", "Trouble"):
+    for name in ("Deadline", "Blocked by", "Obstacles"):
         assert name not in text, name
     for row, empty in ((peer, 1), (proposal, 2)):
         assert viewer.get(page_of(row)).content.decode().count('<span class="ar-subtle">none</span>') == empty

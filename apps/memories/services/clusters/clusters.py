@@ -199,7 +199,7 @@ def _check_limit(limit: int) -> None:
 
 
 def find_cluster(*, agent_id: UUID, named: str) -> tuple[UUID, str]:
-    """Return the id and name of an agent's cluster, first by its id or its name. Raises NotFound."""
+    """Return the id and name of an agent's cluster by its id or its name. Raises NotFound."""
     try:
         wanted = id_of(named)
     except NotFound:

@@ -73,7 +73,7 @@ def embedder_for(model: EmbeddingModel) -> Embedder:
     """
     checked(model)
     is_installations = model.name == settings.ARBOR_EMBEDDING_MODEL
-    # An address is used for its is_installations model only: a server ignores the model's name and answers with the one it serves.
+    # An address is used for its own model only: a server ignores the model's name and answers with the one it serves.
     url = settings.ARBOR_EMBEDDING_URLS.get(model.name) or (
         settings.ARBOR_EMBEDDING_URL if is_installations else ""
     )

@@ -157,7 +157,7 @@ class Reembedding:
             return self._next_rows(tenant_id, texts[:half]) + self._next_rows(tenant_id, texts[half:])
         literals: Sequence[str | None] = [None] if vectors is None else halfvec_texts(vectors)
         return [
-            {"id": str(text.id), "embedding": literal, "lexical": self._words(text)}
+            {"id": str(text.id), "embedding": literal, "lexical": self._next_terms(text)}
             for text, literal in zip(texts, literals, strict=True)
         ]
 

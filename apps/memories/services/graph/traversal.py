@@ -79,7 +79,7 @@ def find_path(
 ) -> TraversalResult[TraversedNode]:
     """Return the end node with a shortest path to it; with `directed`, edges are followed in their direction only.
 
-    An empty result means that no path of at most `hops` edges exists or, if `bounded`, that reached is none among the
+    An empty result means that no path of at most `hops` edges exists or, if `bounded`, that there is none among the
     MAX_NODES visited nodes. Errors as in `find_causes`.
     """
     paths = ONWARD if directed else ANYWHERE
