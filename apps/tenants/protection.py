@@ -7,6 +7,7 @@ serving roles have no privileges on the new table.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from django.apps import apps
@@ -186,29 +187,33 @@ def _isolate(cursor: Any, model: type[models.Model]) -> None:
     )
     app, ops = (sql.Identifier(name) for name in _roles())
     match = sql.SQL("tenant_id = {}").format(_SCOPED_TENANT)
-    _policy(cursor, table, "tenant_isolation", app, using=match)
-    _policy(cursor, table, "operations", ops, using=sql.SQL("true"))
+    _create_policy(cursor, table, _Policy(name="tenant_isolation", role=app, using=match))
+    _create_policy(cursor, table, _Policy(name="operations", role=ops, using=sql.SQL("true")))
     if model._meta.db_table == "tenants_membership":
         own = sql.SQL("user_id = {}").format(_SCOPED_USER)
-        _policy(cursor, table, "own_memberships", app, using=own, command="SELECT")
+        policy = _Policy(name="own_memberships", role=app, using=own, command="SELECT")
+        _create_policy(cursor, table, policy)
     _grant(
         cursor, table, str(getattr(model, "app_privileges", "")), str(getattr(model, "ops_privileges", ""))
     )
 
 
-def _policy(
-    cursor: Any,
-    table: sql.Composable,
-    name: str,
-    role: sql.Composable,
-    *,
-    using: sql.Composable,
-    command: str = "ALL",
-) -> None:
-    cursor.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(sql.Identifier(name), table))
+@dataclass(frozen=True, kw_only=True)
+class _Policy:
+    """A policy of row-level security: the rows that a role may use, for a command."""
+
+    name: str
+    role: sql.Composable
+    using: sql.Composable
+    command: str = "ALL"
+
+
+def _create_policy(cursor: Any, table: sql.Composable, policy: _Policy) -> None:
+    name = sql.Identifier(policy.name)
+    cursor.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, table))
     cursor.execute(
         sql.SQL("CREATE POLICY {} ON {} FOR {} TO {} USING ({})").format(
-            sql.Identifier(name), table, sql.SQL(command), role, using
+            name, table, sql.SQL(policy.command), policy.role, policy.using
         )
     )
 
@@ -250,13 +255,8 @@ def _isolate_tenants(cursor: Any) -> None:
             table
         )
     )
-    _policy(
-        cursor,
-        table,
-        "tenant_isolation",
-        app,
-        using=sql.SQL(
-            "id = {} OR id IN (SELECT tenant_id FROM tenants_membership WHERE user_id = {})"
-        ).format(_SCOPED_TENANT, _SCOPED_USER),
-    )
-    _policy(cursor, table, "operations", ops, using=sql.SQL("true"))
+    visible = sql.SQL(
+        "id = {} OR id IN (SELECT tenant_id FROM tenants_membership WHERE user_id = {})"
+    ).format(_SCOPED_TENANT, _SCOPED_USER)
+    _create_policy(cursor, table, _Policy(name="tenant_isolation", role=app, using=visible))
+    _create_policy(cursor, table, _Policy(name="operations", role=ops, using=sql.SQL("true")))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from arbor.pipeline.dot import ReadGraph, read_dot
 from arbor.pipeline.values import PipelineEdge, PipelineNode, PipelineNodeKind
@@ -59,6 +60,14 @@ class Arrow:
     title: str
 
 
+class Place(NamedTuple):
+    """The place of a node: its row, its column, and its lane within the row."""
+
+    row: int
+    column: int
+    lane: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Picture:
     """A drawn pipeline."""
@@ -85,15 +94,15 @@ def draw_pipeline(
     places, lanes = _places(reading)
     tops = _row_tops(lanes)
     boxes = {
-        name: _box(reading.nodes[name], column, lane, tops[row], passed.get(name), used)
-        for name, (row, column, lane) in places.items()
+        name: _box(reading.nodes[name], place, tops[place.row], passed.get(name), used)
+        for name, place in places.items()
     }
     arrows = tuple(
         _arrow(edge, boxes, places, (edge.source, edge.target) in used)
         for edge in reading.edges
         if edge.source in boxes and edge.target in boxes
     )
-    columns = max(column for _, column, _ in places.values()) + 1
+    columns = max(place.column for place in places.values()) + 1
     return Picture(
         width=2 * MARGIN + columns * (BOX_WIDTH + GAP_X) - GAP_X,
         height=tops[-1] - GAP_ROW + MARGIN,
@@ -146,7 +155,7 @@ def _following(reading: ReadGraph, name: str) -> list[str]:
     return [edge.target for edge in reading.edges if edge.source == name]
 
 
-def _places(reading: ReadGraph) -> tuple[dict[str, tuple[int, int, int]], list[int]]:
+def _places(reading: ReadGraph) -> tuple[dict[str, Place], list[int]]:
     """Return the row, column and lane of each node, and the number of lanes of each row."""
     following: dict[str, list[str]] = {}
     for edge in reading.edges:
@@ -155,16 +164,19 @@ def _places(reading: ReadGraph) -> tuple[dict[str, tuple[int, int, int]], list[i
     starts = [node.name for node in reading.nodes.values() if node.kind is PipelineNodeKind.START]
     ranks = ranks_of(following, starts or list(reading.nodes)[:1])
     filled: dict[int, int] = {}
-    places: dict[str, tuple[int, int, int]] = {}
+    places: dict[str, Place] = {}
     # Nodes from which a successful exit can be reached get the first lane.
     order = sorted(ranks, key=lambda name: (ranks[name], _is_dead_end(reading, following, name)))
     for name in order:
         row, column = divmod(ranks[name], COLUMNS)
         lane = filled.get(ranks[name], 0)
         filled[ranks[name]] = lane + 1
-        places[name] = (row, column, lane)
-    rows = max(row for row, _, _ in places.values()) + 1
-    lanes = [max((lane + 1 for r, _, lane in places.values() if r == row), default=1) for row in range(rows)]
+        places[name] = Place(row, column, lane)
+    rows = max(place.row for place in places.values()) + 1
+    lanes = [
+        max((place.lane + 1 for place in places.values() if place.row == row), default=1)
+        for row in range(rows)
+    ]
     return places, lanes
 
 
@@ -191,7 +203,7 @@ def _row_tops(lanes: Sequence[int]) -> list[int]:
 
 
 def _box(
-    node: PipelineNode, column: int, lane: int, top: int, passage: Passage | None, used: set[tuple[str, str]]
+    node: PipelineNode, place: Place, top: int, passage: Passage | None, used: set[tuple[str, str]]
 ) -> Box:
     reached = any(node.name in pair for pair in used)
     if passage is not None:
@@ -207,8 +219,8 @@ def _box(
     return Box(
         name=node.name,
         lines=_wrapped(node.label or node.name),
-        x=MARGIN + column * (BOX_WIDTH + GAP_X),
-        y=top + lane * (BOX_HEIGHT + GAP_LANE),
+        x=MARGIN + place.column * (BOX_WIDTH + GAP_X),
+        y=top + place.lane * (BOX_HEIGHT + GAP_LANE),
         round=node.kind in (PipelineNodeKind.START, PipelineNodeKind.EXIT),
         look=look,
         note=note,
@@ -230,9 +242,7 @@ def _wrapped(label: str) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _arrow(
-    edge: PipelineEdge, boxes: Mapping[str, Box], places: Mapping[str, tuple[int, int, int]], used: bool
-) -> Arrow:
+def _arrow(edge: PipelineEdge, boxes: Mapping[str, Box], places: Mapping[str, Place], used: bool) -> Arrow:
     source, target = boxes[edge.source], boxes[edge.target]
     row, column, lane = places[edge.source]
     to_row, to_column, to_lane = places[edge.target]

@@ -15,11 +15,14 @@ from django.conf import settings
 from django.db.models import Max
 
 from apps.agents.models import AgentState, HeartbeatSchedule
+from apps.agents.services.profile import agent_by_id
+from apps.audit.models import AuditAction
+from apps.audit.services import record
 from apps.contacts.models import ChatMessage, ChatSession
-from apps.contacts.services.chat_boundaries import audit_boundary_matches, move_mood_by_turn
 from apps.memories.services.store.remember import MemoryVectors, embed_memories, store
 from apps.memories.services.store.snippets import keep_code
 from apps.selves.services.boundaries import match_boundaries
+from apps.selves.services.inner_state import mood_of
 from apps.tenants.scope import current_tenant, tenant_transaction
 from arbor.contacts.chat import human_of, thought_of_turn
 from arbor.contacts.chat_reply import ChatReply
@@ -30,7 +33,9 @@ from arbor.memory.code import left_out_code
 from arbor.memory.turns import Turn
 from arbor.memory.values import NewMemory
 from arbor.models.handles import REFLEX
+from arbor.selves.boundaries import BoundaryResponse
 from arbor.selves.boundary_check import BoundaryMatch, may_go_on
+from arbor.selves.emotions import Event
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +108,7 @@ def store_answer(
     )
     keep_code(agent_id=agent_id, texts=[asked.content, answer.reply], source=f"chat:{session.id}")
     _update_working_memory(agent_id, asked, answer, now)
-    audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.boundary_matches)
+    _audit_boundary_matches(asked, arrived=_arrived(asked), own=answer.boundary_matches)
     return [
         *(
             f"withheld by the boundary {match['name']}: {match['why']}"
@@ -135,7 +140,7 @@ def store_silence(agent_id: UUID, subject: Mapping[str, Any], reason: str) -> No
     if state is not None:
         _receive_turn(state, asked, own=(), now=now)
         state.save(update_fields=["mood", "stale_beats"])
-    audit_boundary_matches(asked, arrived=_arrived(asked), own=())
+    _audit_boundary_matches(asked, arrived=_arrived(asked), own=())
 
 
 def match_detail(match: BoundaryMatch, *, withheld: bool) -> dict[str, Any]:
@@ -221,8 +226,52 @@ def _receive_turn(
 
     A turn moves the mood, and counts as something new (`arbor.heartbeat.steps.inner_state.met_something_new`).
     """
-    move_mood_by_turn(state, arrived=_arrived(asked), own=own, now=now)
+    _move_mood(state, arrived=_arrived(asked), own=own, now=now)
     state.stale_beats = 0
+
+
+def _move_mood(
+    state: AgentState,
+    *,
+    arrived: Sequence[Mapping[str, Any]],
+    own: Sequence[Mapping[str, Any]],
+    now: datetime,
+) -> None:
+    """Move the mood of a locked state, which the caller saves, by a turn: contact, and boundary matches.
+
+    `arrived` are the boundary matches of the person's turn, `own` those of the answer, as the turn's row stores them.
+    """
+    events = [Event.CONTACT, *(Event.BOUNDARY for _ in _mood_moving_names(arrived, own))]
+    state.mood = mood_of(state.agent_id, state.mood, now).moved(events).model_dump(mode="json")
+
+
+def _audit_boundary_matches(
+    asked: ChatMessage, *, arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]
+) -> None:
+    """Audit the boundary matches of a turn in the open transaction. Without matches, no statement."""
+    if not arrived and not own:
+        return
+    agent = agent_by_id(asked.session.agent_id)
+    acts = [
+        *((f"what {asked.session.person} said touches", match) for match in arrived),
+        *((f"an answer was {'withheld' if match['withheld'] else 'given'} at", match) for match in own),
+    ]
+    for what, match in acts:
+        record(
+            action=AuditAction.BOUNDARY,
+            actor=f"agent:{agent.public_id}",
+            agent_id=agent.id,
+            message=f"{what} {match['name']} ({match['response']}): {match['why']}",
+            detail={**match, "conversation": str(asked.session_id), "turn": str(asked.id)},
+        )
+
+
+def _mood_moving_names(arrived: Sequence[Mapping[str, Any]], own: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Return the names of matched boundaries that move the mood; flagged ones do not."""
+    return {
+        *(match["name"] for match in arrived if match["response"] != BoundaryResponse.FLAG),
+        *(match["name"] for match in own if match["withheld"]),
+    }
 
 
 def resume_schedule(*, agent_id: UUID) -> None:

@@ -229,10 +229,8 @@ class Fetcher:
         need: needs.Meetings = open_need.need
         return record_meetings(
             agent_id=open_need.agent_id,
-            tick=need.tick,
+            need=need,
             now=self._now,
-            meetings=need.met,
-            others=need.others,
             talked_with=partial(who_talked, open_need.agent_id),
         )
 

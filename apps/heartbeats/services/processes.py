@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass
 from datetime import datetime, timedelta
 
 from django.db import connections
@@ -22,14 +23,24 @@ _UPSERT = (
 )
 
 
-def write_liveness(
-    *, name: str, kind: str, queues: str, pool: str, concurrency: int, started_at: datetime
-) -> None:
-    """Write the process's row on its own connection: threads of forking processes call this."""
+@dataclass(frozen=True, kw_only=True)
+class LivenessReport:
+    """A process that reports itself as alive, with the values of its `Process` row."""
+
+    name: str
+    kind: str
+    queues: str
+    pool: str
+    concurrency: int
+    started_at: datetime
+
+
+def write_liveness(report: LivenessReport) -> None:
+    """Write the process's row on a connection of its own, because threads of forking processes call this."""
     # Django's parameters, which include those of TLS.
     parameters = connections[APP].get_connection_params()
     with connect(**parameters, autocommit=True) as connection:
-        connection.execute(_UPSERT, (name, kind, queues, pool, concurrency, started_at))
+        connection.execute(_UPSERT, astuple(report))
 
 
 def remove_process(*, name: str) -> None:

@@ -14,7 +14,14 @@ from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
 from apps.selves.services.aspects import add_aspect
 from apps.selves.services.beliefs import add_belief, revise_belief
-from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, record_self_change, require_pace
+from apps.selves.services.changes import (
+    ASPECT,
+    BELIEF,
+    PREFERENCE,
+    PartChange,
+    record_self_change,
+    require_pace,
+)
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, Invalid, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -155,10 +162,9 @@ def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
     row.save()
     record_self_change(
         agent_id=proposal.agent_id,
-        what=PREFERENCE,
-        target_id=row.id,
-        before=before,
-        after={"key": key, "value": value},
+        change=PartChange(
+            what=PREFERENCE, target_id=row.id, before=before, after={"key": key, "value": value}
+        ),
         decided_by=actor,
         proposal_id=proposal.id,
     )

@@ -11,7 +11,7 @@ from apps.agents.services.profile import lock_agent_row
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import IdentityAspect
-from apps.selves.services.changes import ASPECT, record_self_change, set_values
+from apps.selves.services.changes import ASPECT, PartChange, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -95,10 +95,7 @@ def _record_change(
 ) -> None:
     record_self_change(
         agent_id=aspect.agent_id,
-        what=ASPECT,
-        target_id=aspect.id,
-        before=before,
-        after=_values_of(aspect),
+        change=PartChange(what=ASPECT, target_id=aspect.id, before=before, after=_values_of(aspect)),
         decided_by=actor,
         proposal_id=proposal_id,
     )

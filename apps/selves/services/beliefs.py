@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import Belief
 from apps.selves.services.alignment import update_related_trust
-from apps.selves.services.changes import BELIEF, record_self_change, set_values
+from apps.selves.services.changes import BELIEF, PartChange, record_self_change, set_values
 from apps.tenants.scope import current_tenant
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.memory.content import content_hash
@@ -120,10 +120,7 @@ def _values_of(belief: Belief) -> dict[str, Any]:
 def _record_change(belief: Belief, before: dict[str, Any], actor: str, proposal_id: UUID | None) -> None:
     record_self_change(
         agent_id=belief.agent_id,
-        what=BELIEF,
-        target_id=belief.id,
-        before=before,
-        after=_values_of(belief),
+        change=PartChange(what=BELIEF, target_id=belief.id, before=before, after=_values_of(belief)),
         decided_by=actor,
         proposal_id=proposal_id,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -21,24 +22,27 @@ PREFERENCE = "preference"
 HEARTBEAT = "heartbeat:"
 
 
+@dataclass(frozen=True, kw_only=True)
+class PartChange:
+    """The change of a part of the self, given by its kind and id."""
+
+    what: str
+    target_id: UUID
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
 def record_self_change(
-    *,
-    agent_id: UUID,
-    what: str,
-    target_id: UUID,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    decided_by: str,
-    proposal_id: UUID | None = None,
+    *, agent_id: UUID, change: PartChange, decided_by: str, proposal_id: UUID | None = None
 ) -> None:
     """Record one change, in the transaction of the change itself. One statement."""
     SelfChange.objects.create(
         tenant_id=current_tenant(),
         agent_id=agent_id,
-        what=what,
-        target_id=target_id,
-        before=dict(before),
-        after=dict(after),
+        what=change.what,
+        target_id=change.target_id,
+        before=dict(change.before),
+        after=dict(change.after),
         proposal_id=proposal_id,
         decided_by=decided_by,
     )

@@ -13,7 +13,7 @@ from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.selves.models import PeerModel
 from apps.tenants.scope import current_tenant
-from arbor.heartbeat.needs import Meeting
+from arbor.heartbeat.needs import Meeting, Meetings
 from arbor.heartbeat.reply import PeerNote, PeerOutcome
 from arbor.selves.trust import impression
 
@@ -28,20 +28,19 @@ INTEREST_LENGTH = 100
 def record_meetings(
     *,
     agent_id: UUID,
-    tick: int,
+    need: Meetings,
     now: datetime,
-    meetings: Sequence[Meeting],
-    others: Sequence[PeerNote] = (),
     talked_with: Callable[[Sequence[str]], Collection[str]] = lambda _: (),
 ) -> list[tuple[PeerNote, str]]:
-    """Update the agent's models of its peers; without meetings or notes, no statement.
+    """Update the agent's models of its peers, in answer to a heartbeat's need; without meetings or notes, no statement.
 
     A meeting counts as an interaction if the agent reports its outcome, and as a success if it went well; a message alone
-    only makes its sender known. `others` are notes about peers who did not write: they count for known peers and for
+    only makes its sender known. `need.others` are notes about peers who did not write: they count for known peers and for
     partners of conversations, which `talked_with` selects from names, casefolded. Other notes are returned, each with the
     reason why it does not count. Names are compared without case; of several notes about a peer the first counts. Two
     statements, and one for each meeting; two more for new peers.
     """
+    meetings, others = need.met, need.others
     if not meetings and not others:
         return []
     known = _known_peers(agent_id, meetings, others)
@@ -67,7 +66,7 @@ def record_meetings(
             refused.append((meeting.note, f"another note of this beat about {row.name} counts"))
             continue
         with_note |= {row.id} if meeting.note else set()
-        _add_interaction(row, meeting.note, tick=tick, now=now)
+        _add_interaction(row, meeting.note, tick=need.tick, now=now)
         row.save()
     if added:
         _forget_the_oldest(agent_id)

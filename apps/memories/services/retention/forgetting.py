@@ -165,22 +165,37 @@ def _planned(row: tuple[Any, ...], state: Held, reason: Reason, *, now: datetime
 
 def _fade(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
-    with tenant_transaction(tenant_id):
-        if not try_lock_mind(agent_id):
-            return 0
-        ids = _find(queries.FADED_MEMORIES, agent_id, limits)
-        reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
-        return _archive_step(agent_id, ids, reason=reason, looked_at="forgot_at", all_found=len(ids) < STEP)
+    reason = f"{Reason.FADED} below {limits.archive_below:g}, decayed since they were last used"
+    rule = _Rule(statement=queries.FADED_MEMORIES, limits=limits, reason=reason, looked_at="forgot_at")
+    return _apply_rule(tenant_id, agent_id, rule)
 
 
 def _clean_up(tenant_id: UUID, agent_id: UUID) -> int:
     limits = policy()
+    reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
+    rule = _Rule(statement=queries.TRIVIAL_MEMORIES, limits=limits, reason=reason, looked_at="cleaned_at")
+    return _apply_rule(tenant_id, agent_id, rule)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Rule:
+    """A rule of forgetting that needs no more than one statement."""
+
+    statement: str
+    limits: Policy
+    reason: str
+    #: The column of `Mind` with the time of the rule's last run.
+    looked_at: str
+
+
+def _apply_rule(tenant_id: UUID, agent_id: UUID, rule: _Rule) -> int:
     with tenant_transaction(tenant_id):
         if not try_lock_mind(agent_id):
             return 0
-        ids = _find(queries.TRIVIAL_MEMORIES, agent_id, limits)
-        reason = f"{Reason.TRIVIAL}, of an importance below {limits.cleanup_below:g} that use has not raised"
-        return _archive_step(agent_id, ids, reason=reason, looked_at="cleaned_at", all_found=len(ids) < STEP)
+        ids = _find(rule.statement, agent_id, rule.limits)
+        return _archive_step(
+            agent_id, ids, reason=rule.reason, looked_at=rule.looked_at, all_found=len(ids) < STEP
+        )
 
 
 def _keep_quota(tenant_id: UUID, agent_id: UUID) -> int:

@@ -20,7 +20,7 @@ from apps.selves.models import (
 )
 from apps.selves.services import peers
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.needs import Meeting
+from arbor.heartbeat.needs import Meeting, Meetings
 from tests.integration.heartbeats.beater import Beater, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
 
@@ -133,9 +133,8 @@ def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
             )
         peers.record_meetings(
             agent_id=agent.id,
-            tick=1,
+            need=Meetings(tick=1, met=[Meeting(name="New", peer_id="", note=None)], others=[]),
             now=now,
-            meetings=[Meeting(name="New", peer_id="", note=None)],
         )
         assert set(PeerModel.objects.values_list("name", flat=True)) == {"Friend", "Late", "New"}
         assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}

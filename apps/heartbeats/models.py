@@ -1,6 +1,8 @@
-"""Heartbeats and their status."""
+"""Heartbeats, and processes of the installation."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from django.db import models
 
@@ -98,3 +100,27 @@ class Heartbeat(TenantModel):
     def __str__(self) -> str:
         # Skipped heartbeats have no number.
         return f"heartbeat {self.number} ({self.status})" if self.number else f"heartbeat ({self.status})"
+
+
+class Process(models.Model):
+    """A process that regularly reports itself as alive. The console reads these rows instead of asking the broker."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+
+    #: `HOST:PID`.
+    name = models.CharField(max_length=200, primary_key=True)
+    #: `worker` or `scheduler`.
+    kind = models.CharField(max_length=12)
+    #: Names of queues, separated by commas. Empty for a scheduler.
+    queues = models.CharField(max_length=200, blank=True)
+    pool = models.CharField(max_length=12, blank=True)
+    concurrency = models.IntegerField(default=1)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "processes"
+
+    def __str__(self) -> str:
+        return self.name
