@@ -23,12 +23,12 @@ from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.query import ReadQuery, meaning_text, read_query
 from arbor.memory.recall_request import RecallRequest
 from bench import minds
-from bench.population import Inhabitant
+from bench.population import BenchAgent
 
 LIMIT = 10
 
 
-def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Sequence[str]) -> float:
+def share_exact(database: psycopg.Connection[Any], agent: BenchAgent, asked: Sequence[str]) -> float:
     """Return the share of queries for which recall and brute force agree, with order."""
     mind = _Mind(database, agent)
     now = datetime.now(UTC)
@@ -45,7 +45,7 @@ def share_exact(database: psycopg.Connection[Any], agent: Inhabitant, asked: Seq
 class _Mind:
     """All memories of one agent in numpy."""
 
-    def __init__(self, database: psycopg.Connection[Any], agent: Inhabitant) -> None:
+    def __init__(self, database: psycopg.Connection[Any], agent: BenchAgent) -> None:
         rows = database.execute(
             "SELECT id, embedding::text, lexical::text, session, position, role, content, occurred_at, importance,"
             " decay_rate, trust FROM memories_memory WHERE agent_id = %s AND status = 'active'",
@@ -53,7 +53,8 @@ class _Mind:
         ).fetchall()
         self._rows = rows
         self._matrix: npt.NDArray[np.float32] = np.array(
-            [json.loads(row[1]) if row[1] else [0.0] * minds.dimension() for row in rows], dtype=np.float32
+            [json.loads(row[1]) if row[1] else [0.0] * minds.vector_length() for row in rows],
+            dtype=np.float32,
         )
         self._embedded = np.array([row[1] is not None for row in rows])
         self._words = [_weights(row[2]) for row in rows]
@@ -137,6 +138,6 @@ def _weights(text: str | None) -> dict[int, float]:
         return {}
     inside = text[1 : text.index("}")]
     return {
-        int(place): float(weight)
-        for place, _, weight in (pair.partition(":") for pair in inside.split(",") if pair)
+        int(number): float(weight)
+        for number, _, weight in (pair.partition(":") for pair in inside.split(",") if pair)
     }

@@ -17,7 +17,7 @@ import psycopg
 import workers.app  # noqa: F401
 from apps.calls.services.leased_calls import execute_message
 from apps.queues import publish_batched
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import say
 from bench.fleet import AGAIN_EVERY_S, one, start_parts
 from bench.installation import Installation, PartProcess
@@ -70,19 +70,19 @@ class _Peaks:
 
 
 def measure(
-    place: Installation, *, calls: int, threads: int, latency_s: float, stub: RunningStub
+    installation: Installation, *, calls: int, threads: int, latency_s: float, stub: RunningStub
 ) -> dict[str, Any]:
     """Return the number of calls that waited at once in one process, and its memory, connections and rate."""
     populate(agents=_AGENTS, tenants=_TENANTS)
-    with superuser(place) as database:
-        _begin_heartbeats(place, database)
+    with connect_as_superuser(installation) as database:
+        _begin_heartbeats(installation, database)
         pending = _copy_calls(database, calls)
         say(f"publishing {calls} calls")
         publish_batched(
             execute_message(call_id=call_id, tenant_id=tenant_id, agent_name="bench")
             for call_id, tenant_id in pending
         )
-        part, idle_rss, peaks = _work_off(place, database)
+        part, idle_rss, peaks = _work_off(installation, database)
         cpu_s = sum(psutil.Process(part.pid).cpu_times()[:2])
         row = database.execute(_RESULT).fetchone()
     assert row is not None
@@ -105,9 +105,9 @@ def measure(
     }
 
 
-def _begin_heartbeats(place: Installation, database: psycopg.Connection[Any]) -> None:
+def _begin_heartbeats(installation: Installation, database: psycopg.Connection[Any]) -> None:
     """Run heartbeats until all agents wait for a model, which no worker calls; then stop the parts."""
-    parts = start_parts(place, ("dispatcher", "heartbeat", "scheduler"))
+    parts = start_parts(installation, ("dispatcher", "heartbeat", "scheduler"))
     say("beginning heartbeats")
     deadline = time.monotonic() + _GIVE_UP_AFTER_S
     while one(database, _AGENTS_ASKING) < _AGENTS:
@@ -129,9 +129,11 @@ def _copy_calls(database: psycopg.Connection[Any], calls: int) -> list[tuple[Any
     return pending
 
 
-def _work_off(place: Installation, database: psycopg.Connection[Any]) -> tuple[PartProcess, int, _Peaks]:
+def _work_off(
+    installation: Installation, database: psycopg.Connection[Any]
+) -> tuple[PartProcess, int, _Peaks]:
     """Start the model worker and watch it until no call is open; return it, its memory before the calls, and the peaks."""
-    (part,) = start_parts(place, ("model",))
+    (part,) = start_parts(installation, ("model",))
     idle_rss = sum(process.memory_info().rss for process in part.processes())
     peaks, last, moved = _Peaks(), -1, time.monotonic()
     say("waiting for the model")

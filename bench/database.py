@@ -38,9 +38,9 @@ def migrate() -> None:
 
 
 @contextmanager
-def superuser(place: Installation) -> Iterator[psycopg.Connection[Any]]:
+def connect_as_superuser(installation: Installation) -> Iterator[psycopg.Connection[Any]]:
     """Open a connection as superuser, for bulk loads, statistics and plans."""
-    with psycopg.connect(place.postgres.superuser_url, autocommit=True) as connection:
+    with psycopg.connect(installation.postgres.superuser_url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
         yield connection
 

@@ -9,10 +9,10 @@ import psycopg
 
 from apps.heartbeats.services.schedule import dispatch
 from apps.queues import captured
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 
 _IDLE_TICKS = 200
 
@@ -28,10 +28,10 @@ ON CONFLICT DO NOTHING
 """
 
 
-def measure(place: Installation, *, agents: int, tenants: int) -> dict[str, Any]:
+def measure(installation: Installation, *, agents: int, tenants: int) -> dict[str, Any]:
     """Return the time of an idle tick, and claims per second with all agents due."""
     population = populate(agents=tenants, tenants=tenants)
-    with superuser(place) as database:
+    with connect_as_superuser(installation) as database:
         say(f"creating {agents} agents")
         _multiply(database, population, agents // tenants)
         idle = _idle_ticks()
@@ -51,7 +51,7 @@ def measure(place: Installation, *, agents: int, tenants: int) -> dict[str, Any]
     }
 
 
-def _multiply(database: psycopg.Connection[Any], population: list[Inhabitant], each: int) -> None:
+def _multiply(database: psycopg.Connection[Any], population: list[BenchAgent], each: int) -> None:
     columns = [
         name
         for (name,) in database.execute(

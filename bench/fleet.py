@@ -34,10 +34,10 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM heartbeats_heartbeat WHERE status = 
 """
 
 
-def start_parts(place: Installation, names: Sequence[str]) -> list[PartProcess]:
+def start_parts(installation: Installation, names: Sequence[str]) -> list[PartProcess]:
     """Start these parts of `arbor up`, and return them once all are ready."""
     say(f"starting {', '.join(names)}")
-    parts = [place.part(name) for name in names]
+    parts = [installation.part(name) for name in names]
     for part in parts:
         part.start()
     for part in parts:
@@ -60,12 +60,16 @@ class Fleet:
         *,
         database: psycopg.Connection[Any],
         parts: Sequence[PartProcess],
-        place: Installation,
+        installation: Installation,
         stub: RunningStub,
     ) -> None:
         self.database = database
         self._parts = parts
-        self._servers = {"postgres": place.postgres.pid, "valkey": place.valkey.pid, "stub": stub.pid}
+        self._servers = {
+            "postgres": installation.postgres.pid,
+            "valkey": installation.valkey.pid,
+            "stub": stub.pid,
+        }
 
     def ended(self) -> int:
         """Return the number of heartbeats that are done or failed."""

@@ -38,18 +38,18 @@ def measure(*, rounds: int) -> dict[str, Any]:
 
 def _sort_goals(rows: list[dict[str, Any]]) -> list[tuple[float, int]]:
     scale = Scale(weights=PriorityWeights.of(_TRAITS), learned=_LEARNED, experienced=_EXPERIENCED, now=_NOW)
-    return sorted((-weigh(scale, **row), place) for place, row in enumerate(rows))
+    return sorted((-weigh(scale, **row), position) for position, row in enumerate(rows))
 
 
 def _backlog(size: int) -> list[dict[str, Any]]:
-    chance = random.Random(7)
+    rng = random.Random(7)
     return [
         {
-            "source": chance.choice(list(GoalSource)),
-            "fraction": chance.random(),
-            "deadline": chance.choice([None, _NOW + timedelta(hours=chance.uniform(-5, 300))]),
-            "stated_reward": chance.choice([None, chance.random()]),
-            "actions": chance.sample(["recall", "connect", "reflect", "rest"], 2),
+            "source": rng.choice(list(GoalSource)),
+            "fraction": rng.random(),
+            "deadline": rng.choice([None, _NOW + timedelta(hours=rng.uniform(-5, 300))]),
+            "stated_reward": rng.choice([None, rng.random()]),
+            "actions": rng.sample(["recall", "connect", "reflect", "rest"], 2),
         }
         for _ in range(size)
     ]

@@ -19,11 +19,18 @@ from celery import current_app
 import workers.app  # noqa: F401
 from apps.queues import QUEUE_OF, Task
 from bench import minds
-from bench.database import Statement, is_control, reset_statements, statements, superuser, wal_bytes
+from bench.database import (
+    Statement,
+    connect_as_superuser,
+    is_control,
+    reset_statements,
+    statements,
+    wal_bytes,
+)
 from bench.figures import quantile, say
 from bench.fleet import DOUBLED, Fleet, one, start_parts
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 from bench.stub_process import RunningStub
 
 #: The parts of `arbor up` that heartbeats need.
@@ -57,7 +64,7 @@ class _Window:
 
 
 def measure(
-    place: Installation,
+    installation: Installation,
     *,
     agents: int,
     tenants: int,
@@ -72,11 +79,11 @@ def measure(
     """Return heartbeats per second and their cost under load, and the own time of a lone heartbeat."""
     population = populate(agents=agents, tenants=tenants)
     if memories:
-        with superuser(place) as database:
-            minds.load(database, minds.conversations(memories), population)
-    parts = start_parts(place, PARTS)
-    with superuser(place) as database:
-        fleet = Fleet(database=database, parts=parts, place=place, stub=stub)
+        with connect_as_superuser(installation) as database:
+            minds.load(database, minds.make_turns(memories), population)
+    parts = start_parts(installation, PARTS)
+    with connect_as_superuser(installation) as database:
+        fleet = Fleet(database=database, parts=parts, installation=installation, stub=stub)
         say("warming up")
         fleet.run_until(ended=agents * warm_up)
         figures = _measure_load(fleet, agents=agents, seconds=seconds, beats=beats)
@@ -205,7 +212,7 @@ SELECT status FROM heartbeats_heartbeat WHERE agent_id = %s AND slot_at = %s AND
 
 
 def lone_beats(
-    database: psycopg.Connection[Any], population: Sequence[Inhabitant], *, beats: int, column: str
+    database: psycopg.Connection[Any], population: Sequence[BenchAgent], *, beats: int, column: str
 ) -> list[float]:
     """Run heartbeats one at a time until `beats` of them are done; return their own times in ms, from a column of the row.
 

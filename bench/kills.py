@@ -46,7 +46,7 @@ FROM heartbeats_heartbeat
 
 
 def measure(
-    place: Installation,
+    installation: Installation,
     *,
     kills: int,
     agents: int,
@@ -58,7 +58,7 @@ def measure(
 ) -> dict[str, Any]:
     """Return lost and doubled work after a number of kills, and the kills by process."""
     populate(agents=agents, tenants=tenants, templates=TEMPLATES)
-    fleet = _RestartedFleet(place, {part.name: part for part in start_parts(place, PARTS)})
+    fleet = _RestartedFleet(installation, {part.name: part for part in start_parts(installation, PARTS)})
     started = time.monotonic()
     killer = _Killer(fleet, random.Random(seed), gap_s=gap_s)
     killer.run(kills=kills, crash_every=crash_every, flush_every=flush_every)
@@ -100,15 +100,15 @@ def measure(
 class _RestartedFleet:
     """A fleet of which all agents are made due, and whose processes are restarted when they end."""
 
-    def __init__(self, place: Installation, parts: dict[str, PartProcess]) -> None:
-        self.place = place
+    def __init__(self, installation: Installation, parts: dict[str, PartProcess]) -> None:
+        self.installation = installation
         self.parts = parts
         #: Every slot at which an agent was made due.
         self.due: list[tuple[UUID, datetime]] = []
 
     def connected(self) -> psycopg.Connection[Any]:
         """Open a new connection, because a crash of the server breaks old ones."""
-        return psycopg.connect(self.place.postgres.superuser_url, autocommit=True)
+        return psycopg.connect(self.installation.postgres.superuser_url, autocommit=True)
 
     def revive(self) -> None:
         """Start the parts again whose main process has ended."""
@@ -205,10 +205,10 @@ class _Killer:
         return processes[1:] if victim.child else processes[:1]
 
     def _crash(self) -> None:
-        self._fleet.place.crash_postgres()
+        self._fleet.installation.crash_postgres()
         self.crashes += 1
 
     def _flush(self) -> None:
-        with redis.Redis.from_url(self._fleet.place.valkey.url) as broker:
+        with redis.Redis.from_url(self._fleet.installation.valkey.url) as broker:
             broker.flushall()
         self.flushes += 1

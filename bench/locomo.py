@@ -29,10 +29,10 @@ from apps.tenants.scope import tenant_transaction
 from arbor.memory.candidates import whole
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.relations import Relation
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import ACTOR, Inhabitant, populate
+from bench.population import ACTOR, BenchAgent, populate
 from bench.tuning import JudgedQuestion, tune
 
 #: Multi-hop, temporal, open, single-hop; 5, adversarial, has no evidence to find.
@@ -49,7 +49,9 @@ class Question:
     evidence: frozenset[str]
 
 
-def measure(place: Installation, *, data: Path, tuned: bool = False, related: bool = False) -> dict[str, Any]:
+def measure(
+    installation: Installation, *, data: Path, tuned: bool = False, related: bool = False
+) -> dict[str, Any]:
     """Return evidence recall at 5, 10 and 20, over all questions of all dialogs.
 
     With `tuned`, also with each weight changed. With `related`, the evidence of each question is related before, which no
@@ -99,7 +101,7 @@ def measure(place: Installation, *, data: Path, tuned: bool = False, related: bo
         "ms_p50": quantile(ms, 0.5),
         "ms_p95": quantile(ms, 0.95),
         "turns_per_s": round(turns / ingest_s),
-        "index_bytes_per_memory": round(_index_bytes(place) / max(turns, 1)),
+        "index_bytes_per_memory": round(_index_bytes(installation) / max(turns, 1)),
         **(
             {"tuning": tune(considered, depths=DEPTHS, weights=settings.ARBOR_RECALL_WEIGHTS)}
             if tuned
@@ -108,8 +110,8 @@ def measure(place: Installation, *, data: Path, tuned: bool = False, related: bo
     }
 
 
-def _index_bytes(place: Installation) -> int:
-    with superuser(place) as database:
+def _index_bytes(installation: Installation) -> int:
+    with connect_as_superuser(installation) as database:
         ((size,),) = database.execute("SELECT pg_relation_size('memories_memory_mind')").fetchall()
     return int(size)
 
@@ -122,13 +124,13 @@ def questions(dialog: dict[str, Any]) -> Iterator[Question]:
             yield Question(text=str(entry["question"]), evidence=evidence)
 
 
-def _source_ids(agent: Inhabitant) -> dict[Any, str]:
+def _source_ids(agent: BenchAgent) -> dict[Any, str]:
     """Return the dialog's name of each memory, by memory id."""
     with tenant_transaction(agent.tenant_id):
         return dict(Memory.objects.filter(agent_id=agent.agent_id).values_list("id", "detail__source_id"))
 
 
-def _relate(agent: Inhabitant, asked: Sequence[Question], names: dict[Any, str]) -> None:
+def _relate(agent: BenchAgent, asked: Sequence[Question], names: dict[Any, str]) -> None:
     """Create a relation from each turn of a question's evidence to the next."""
     ids = {name: str(memory_id) for memory_id, name in names.items()}
     with tenant_transaction(agent.tenant_id):
@@ -140,7 +142,7 @@ def _relate(agent: Inhabitant, asked: Sequence[Question], names: dict[Any, str])
                 )
 
 
-def _recalled(agent: Inhabitant, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
+def _recalled(agent: BenchAgent, text: str, names: dict[Any, str]) -> tuple[list[str], float]:
     started = time.perf_counter()
     recalled = recall(
         tenant_id=agent.tenant_id,
@@ -149,7 +151,7 @@ def _recalled(agent: Inhabitant, text: str, names: dict[Any, str]) -> tuple[list
     return [names[memory.id] for memory in recalled], (time.perf_counter() - started) * 1000
 
 
-def _considered(agent: Inhabitant, question: Question, names: dict[Any, str]) -> JudgedQuestion:
+def _considered(agent: BenchAgent, question: Question, names: dict[Any, str]) -> JudgedQuestion:
     """Return all candidates of a question, as recall ranks them."""
     now = datetime.now(UTC)
     with tenant_transaction(agent.tenant_id):

@@ -22,7 +22,7 @@ from apps.memories.services.store.term_counts import ALL_MEMORIES
 from arbor.memory.content import content_hash
 from arbor.memory.lexical import document_vector
 from bench.figures import say
-from bench.population import Inhabitant
+from bench.population import BenchAgent
 
 SPEAKERS = ("Ada", "Bela", "Caro", "Dmitri")
 #: Turns of one conversation.
@@ -81,22 +81,22 @@ class Remembered:
     occurred_at: datetime
 
 
-def conversations(count: int, *, seed: int = 1) -> list[Remembered]:
+def make_turns(count: int, *, seed: int = 1) -> list[Remembered]:
     """Return a number of turns: sentences over a vocabulary with realistic word frequencies."""
-    chance = random.Random(seed)
-    words = _vocabulary(chance)
+    rng = random.Random(seed)
+    words = _vocabulary(rng)
     weights = [1 / (rank + 3) for rank in range(len(words))]
     started = datetime(2024, 1, 1, tzinfo=UTC)
     turns = []
     for number in range(count):
-        drawn = chance.choices(words, weights, k=_length(chance))
-        glue = chance.choices(_FUNCTION_WORDS, k=len(drawn) // 2)
-        sentence = [*drawn, *glue]
-        chance.shuffle(sentence)
+        drawn = rng.choices(words, weights, k=_length(rng))
+        function_words = rng.choices(_FUNCTION_WORDS, k=len(drawn) // 2)
+        sentence = [*drawn, *function_words]
+        rng.shuffle(sentence)
         turns.append(
             Remembered(
-                content=" ".join(sentence).capitalize() + chance.choice("...?"),
-                role=chance.choice(SPEAKERS),
+                content=" ".join(sentence).capitalize() + rng.choice("...?"),
+                role=rng.choice(SPEAKERS),
                 session=f"talk-{number // SESSION_TURNS}",
                 position=number % SESSION_TURNS,
                 occurred_at=started + timedelta(minutes=20 * number),
@@ -105,34 +105,33 @@ def conversations(count: int, *, seed: int = 1) -> list[Remembered]:
     return turns
 
 
-def _length(chance: random.Random) -> int:
-    return min(_LONGEST, max(1, round(chance.lognormvariate(math.log(_USUAL), _SPREAD))))
+def _length(rng: random.Random) -> int:
+    return min(_LONGEST, max(1, round(rng.lognormvariate(math.log(_USUAL), _SPREAD))))
 
 
-def queries(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:
+def make_questions(turns: Sequence[Remembered], count: int, *, seed: int = 2) -> list[str]:
     """Return questions: a few words of a turn in random order, sometimes with the speaker."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     asked = []
-    for turn in chance.choices(turns, k=count):
+    for turn in rng.choices(turns, k=count):
         words = turn.content.rstrip(".?").split()
-        picked = chance.sample(words, min(len(words), chance.randint(4, 8)))
-        asked.append(" ".join([*([turn.role] if chance.random() < 0.5 else []), "said", *picked]) + "?")
+        picked = rng.sample(words, min(len(words), rng.randint(4, 8)))
+        asked.append(" ".join([*([turn.role] if rng.random() < 0.5 else []), "said", *picked]) + "?")
     return asked
 
 
-def _vocabulary(chance: random.Random) -> list[str]:
+def _vocabulary(rng: random.Random) -> list[str]:
     vocabulary: dict[str, None] = {}
     while len(vocabulary) < _WORDS:
         syllables = [
-            chance.choice(_ONSETS) + chance.choice(_VOWELS) + chance.choice(_CODAS)
-            for _ in range(chance.randint(1, 3))
+            rng.choice(_ONSETS) + rng.choice(_VOWELS) + rng.choice(_CODAS) for _ in range(rng.randint(1, 3))
         ]
         vocabulary["".join(syllables)] = None
     return list(vocabulary)
 
 
 def load(
-    database: psycopg.Connection[Any], turns: Sequence[Remembered], agents: Sequence[Inhabitant]
+    database: psycopg.Connection[Any], turns: Sequence[Remembered], agents: Sequence[BenchAgent]
 ) -> None:
     """Store these memories for each agent, interleaved by time; the index is complete and vacuumed afterwards."""
     database.execute("CREATE TEMP TABLE loaded (LIKE memories_memory INCLUDING DEFAULTS)")
@@ -184,7 +183,7 @@ def settle(database: psycopg.Connection[Any]) -> None:
     database.execute("VACUUM (ANALYZE) memories_memory, memories_term, memories_memoryaccess")
 
 
-def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner: Inhabitant) -> Counter[int]:
+def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner: BenchAgent) -> Counter[int]:
     words = [document_vector(turn.content, speaker=turn.role) for turn in turns]
     vectors = halfvec_texts(embedder().embed([turn.content for turn in turns]))
     columns = (
@@ -224,7 +223,7 @@ def _copy(database: psycopg.Connection[Any], turns: Sequence[Remembered], owner:
     return Counter(term for terms in words for term in terms)
 
 
-def dimension() -> int:
+def vector_length() -> int:
     """Return the length of the installation's vectors."""
     length: int = settings.ARBOR_EMBEDDING_DIMENSION
     return length

@@ -22,7 +22,7 @@ _TOGETHER = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inhabitant:
+class BenchAgent:
     """An agent of the benchmark."""
 
     tenant_id: UUID
@@ -35,13 +35,13 @@ def populate(
     tenants: int,
     interval: timedelta = timedelta(hours=1),
     templates: Sequence[str] = TEMPLATES,
-) -> list[Inhabitant]:
+) -> list[BenchAgent]:
     """Create a number of active agents, spread over the tenants, from these templates in turn."""
     say(f"creating {agents} agents of {tenants} tenants")
-    created: dict[int, Inhabitant] = {}
-    for place in range(tenants):
-        tenant_id = create_tenant(slug=f"bench-{place}", name=f"Bench {place}").id
-        for numbers in batched(range(place, agents, tenants), _TOGETHER, strict=False):
+    created: dict[int, BenchAgent] = {}
+    for tenant in range(tenants):
+        tenant_id = create_tenant(slug=f"bench-{tenant}", name=f"Bench {tenant}").id
+        for numbers in batched(range(tenant, agents, tenants), _TOGETHER, strict=False):
             with tenant_transaction(tenant_id):
                 for number in numbers:
                     agent = create_agent(
@@ -51,5 +51,5 @@ def populate(
                         interval=interval,
                     )
                     start_agent(agent_id=agent.id, actor=ACTOR)
-                    created[number] = Inhabitant(tenant_id=tenant_id, agent_id=agent.id)
+                    created[number] = BenchAgent(tenant_id=tenant_id, agent_id=agent.id)
     return [created[number] for number in range(agents)]

@@ -35,7 +35,7 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import HANDLERS
 from arbor.pipeline.engine import NodeResult, Resumable, Steps, Work
 from bench import minds
-from bench.database import is_control, reset_statements, statements, superuser, wal_bytes
+from bench.database import connect_as_superuser, is_control, reset_statements, statements, wal_bytes
 from bench.figures import say
 from bench.installation import Installation
 from bench.population import populate
@@ -133,13 +133,13 @@ class _WatchedCall(_Watched):
 
 
 def measure(
-    place: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int
+    installation: Installation, *, agents: int, tenants: int, beats: int, memories: int, batch: int
 ) -> dict[str, Any]:
     """Return the cost of a heartbeat by leg, node, need, statement and function."""
     population = populate(agents=agents, tenants=tenants)
-    with superuser(place) as database:
+    with connect_as_superuser(installation) as database:
         if memories:
-            minds.load(database, minds.conversations(memories), population)
+            minds.load(database, minds.make_turns(memories), population)
         say("warming up")
         for _ in range(_WARM_UP):
             _round(database, _Account(), batch)
@@ -147,11 +147,11 @@ def measure(
         say(f"measuring {rounds * agents} beats")
         account, done = _Account(), 0
         reset_statements(database)
-        before, wal_before = _processor_ms(place), wal_bytes(database)
+        before, wal_before = _processor_ms(installation), wal_bytes(database)
         with _watched(account):
             for _ in range(rounds):
                 done += _round(database, account, batch)
-        spent, written = _processor_ms(place) - before, wal_bytes(database) - wal_before
+        spent, written = _processor_ms(installation) - before, wal_bytes(database) - wal_before
         sent = statements(database)
         functions = _profiled(database, batch)
         failed = database.execute(_FAILED).fetchone()
@@ -286,8 +286,8 @@ def _profiled(database: psycopg.Connection[Any], batch: int) -> list[dict[str, A
     ]
 
 
-def _processor_ms(place: Installation) -> float:
+def _processor_ms(installation: Installation) -> float:
     """Return the processor time of the database server so far."""
-    server = psutil.Process(place.postgres.pid)
+    server = psutil.Process(installation.postgres.pid)
     times = [process.cpu_times() for process in (server, *server.children())]
     return sum(cpu_times.user + cpu_times.system for cpu_times in times) * 1000

@@ -27,10 +27,10 @@ from arbor.memory.values import Recalled
 from bench import minds
 from bench.brute import LIMIT, share_exact
 from bench.clients import run_clients
-from bench.database import fetch_value, superuser
+from bench.database import connect_as_superuser, fetch_value
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 
 #: Answers computed a second time from all rows.
 _CHECKED = 40
@@ -49,13 +49,15 @@ _CACHED_MINDS = 6
 _CONCURRENT_S = 15.0
 
 
-def measure(place: Installation, *, memories: int, agents: int, queries: int, clients: int) -> dict[str, Any]:
+def measure(
+    installation: Installation, *, memories: int, agents: int, queries: int, clients: int
+) -> dict[str, Any]:
     """Return the durations of recalls, for `agents` agents with `memories` memories each."""
     population = populate(agents=agents, tenants=max(1, agents // 10))
-    turns = minds.conversations(memories)
-    asked = minds.queries(turns, queries)
+    turns = minds.make_turns(memories)
+    asked = minds.make_questions(turns, queries)
     few = population[: agents // _FEWER]
-    with superuser(place) as database:
+    with connect_as_superuser(installation) as database:
         small = _Timed()
         if few:
             minds.load(database, turns, few)
@@ -78,7 +80,7 @@ def measure(place: Installation, *, memories: int, agents: int, queries: int, cl
     }
 
 
-def _cached_figures(population: Sequence[Inhabitant], asked: Sequence[str], memories: int) -> dict[str, Any]:
+def _cached_figures(population: Sequence[BenchAgent], asked: Sequence[str], memories: int) -> dict[str, Any]:
     say("recalling from cached minds, and from minds that are not cached")
     _connect("")
     cold = _Timed()
@@ -106,7 +108,7 @@ def _cached_figures(population: Sequence[Inhabitant], asked: Sequence[str], memo
     }
 
 
-def _load(population: Sequence[Inhabitant], asked: Sequence[str], memories: int) -> list[float]:
+def _load(population: Sequence[BenchAgent], asked: Sequence[str], memories: int) -> list[float]:
     """Recall until these minds are cached; return the durations of the recalls that loaded them."""
     MINDS.clear()
     loads = []
@@ -132,7 +134,7 @@ def _same(found: Sequence[Recalled], scanned: Sequence[Recalled]) -> bool:
 
 def _scan_figures(
     database: psycopg.Connection[Any],
-    population: Sequence[Inhabitant],
+    population: Sequence[BenchAgent],
     asked: Sequence[str],
     small: _Timed,
     memories: int,
@@ -167,7 +169,7 @@ def _scan_figures(
 
 
 def _concurrent_figures(
-    population: Sequence[Inhabitant], asked: Sequence[str], clients: int, memories: int
+    population: Sequence[BenchAgent], asked: Sequence[str], clients: int, memories: int
 ) -> dict[str, Any]:
     say(f"recalling, {clients} at once, from cached minds")
     cached = _recall_concurrently(population, asked, clients, memories)
@@ -216,7 +218,7 @@ def _connect(options: str) -> None:
 
 
 def _time_recalls(
-    population: Sequence[Inhabitant],
+    population: Sequence[BenchAgent],
     asked: Sequence[str],
     timed: _Timed,
     *,
@@ -239,7 +241,7 @@ def _time_recalls(
             timed.cpu_ms += (time.process_time() - cpu) * 1000
 
 
-def _recall(agent: Inhabitant, text: str, now: datetime | None = None) -> list[Recalled]:
+def _recall(agent: BenchAgent, text: str, now: datetime | None = None) -> list[Recalled]:
     return recall(
         tenant_id=agent.tenant_id,
         request=RecallRequest(agent_id=agent.agent_id, text=text, limit=LIMIT, now=now or datetime.now(UTC)),
@@ -247,7 +249,7 @@ def _recall(agent: Inhabitant, text: str, now: datetime | None = None) -> list[R
 
 
 def _recall_concurrently(
-    population: Sequence[Inhabitant], asked: Sequence[str], clients: int, memories: int
+    population: Sequence[BenchAgent], asked: Sequence[str], clients: int, memories: int
 ) -> list[float]:
     """Return the durations in ms of recalls by concurrent processes, which ask again as soon as they have the answer.
 

@@ -19,20 +19,20 @@ from apps.tenants.scope import tenant_transaction
 from arbor.embedding.models import EmbeddingModel
 from arbor.memory.recall_request import RecallRequest
 from bench import minds
-from bench.database import superuser
+from bench.database import connect_as_superuser
 from bench.figures import quantile, say
 from bench.installation import Installation
-from bench.population import Inhabitant, populate
+from bench.population import BenchAgent, populate
 
 _QUERIES = 100
 
 
-def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any]:
+def measure(installation: Installation, *, memories: int, agents: int) -> dict[str, Any]:
     """Return the pace of the new vectors, the time of the takeover, and recall before, meanwhile and afterwards."""
     population = populate(agents=agents, tenants=1)
-    turns = minds.conversations(memories)
-    asked = minds.queries(turns, _QUERIES)
-    with superuser(place) as database:
+    turns = minds.make_turns(memories)
+    asked = minds.make_questions(turns, _QUERIES)
+    with connect_as_superuser(installation) as database:
         minds.load(database, turns, population)
         model = installation_model()
         new = {"embedding_model": model.name, "embedding_dimension": model.dimension}
@@ -48,7 +48,7 @@ def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any
         after = _recalls(moved, asked)
         minds.settle(database)
         vacuumed = _recalls(moved, asked)
-        back = _move(moved, minds.dimension())
+        back = _move(moved, minds.vector_length())
     return {
         "memories": memories,
         "agents": agents,
@@ -62,7 +62,7 @@ def measure(place: Installation, *, memories: int, agents: int) -> dict[str, Any
     }
 
 
-def _move(agent: Inhabitant, dimension: int) -> dict[str, Any]:
+def _move(agent: BenchAgent, dimension: int) -> dict[str, Any]:
     model = EmbeddingModel(name="wordllama", dimension=dimension)
     moves = find_moves(model=model, actor="bench", tenant_id=agent.tenant_id, agent_id=agent.agent_id)
     started = time.perf_counter()
@@ -75,7 +75,7 @@ def _move(agent: Inhabitant, dimension: int) -> dict[str, Any]:
     }
 
 
-def _recalls(agent: Inhabitant, asked: Sequence[str]) -> list[float]:
+def _recalls(agent: BenchAgent, asked: Sequence[str]) -> list[float]:
     ms = []
     for text in asked:
         begun = time.perf_counter()
@@ -86,7 +86,7 @@ def _recalls(agent: Inhabitant, asked: Sequence[str]) -> list[float]:
 
 
 @contextmanager
-def _asking(agent: Inhabitant, asked: Sequence[str]) -> Iterator[list[float]]:
+def _asking(agent: BenchAgent, asked: Sequence[str]) -> Iterator[list[float]]:
     """Recall in a thread for the duration of the block; durations in ms are added to the list."""
     ms: list[float] = []
     stop = threading.Event()

@@ -82,14 +82,14 @@ def on_servers(
     all_settings = {"ARBOR_PREPARED_STATEMENTS": "true", **(settings or {})}
     with Installation(
         settings=all_settings, postgres_settings=_STATISTICS, durable=durable, say=say
-    ) as place:
-        os.environ.update(place.env)
+    ) as installation:
+        os.environ.update(installation.env)
         os.environ.setdefault("ARBOR_LOG_LEVEL", "WARNING")
         os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
         # Settings, and modules that need them, are read only now that the servers' addresses are known.
         django.setup()
         say("migrating")
         importlib.import_module("bench.database").migrate()
-        figures: dict[str, Any] = importlib.import_module(module).measure(place, **options)
+        figures: dict[str, Any] = importlib.import_module(module).measure(installation, **options)
         say("cleaning up")
     return figures

@@ -11,7 +11,7 @@ from arbor.heartbeat.working_memory import Thought, WorkingMemory
 from arbor.runtime import NewGoal
 from bench.figures import quantile, say, times_ms
 from bench.installation import Installation
-from bench.population import ACTOR, Inhabitant, populate
+from bench.population import ACTOR, BenchAgent, populate
 
 #: Goals of a full agent, and heartbeats run.
 _GOALS = 50
@@ -40,7 +40,7 @@ def measure(_place: Installation, *, rounds: int) -> dict[str, Any]:
     }
 
 
-def _fill(runtime: Runtime, agent: Inhabitant) -> list[float]:
+def _fill(runtime: Runtime, agent: BenchAgent) -> list[float]:
     """Add goals until the backlog is full, and run heartbeats; return their durations, including the reflex model."""
     say("filling an agent")
     for number in range(_GOALS):
@@ -53,7 +53,7 @@ def _fill(runtime: Runtime, agent: Inhabitant) -> list[float]:
     return times_ms(lambda: runtime.tick(agent.agent_id), _BEATS)
 
 
-def _full_memory(runtime: Runtime, agent: Inhabitant) -> WorkingMemory:
+def _full_memory(runtime: Runtime, agent: BenchAgent) -> WorkingMemory:
     memory = runtime.load(agent.agent_id).working_memory
     at = memory.thoughts[-1].at if memory.thoughts else None
     thoughts = [Thought(text=_THOUGHT, at=at)] * 10 if at else []

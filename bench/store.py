@@ -30,7 +30,7 @@ def measure(_place: Installation, *, memories: int, batch: int, agents: int, alo
             occurred_at=turn.occurred_at,
             source="bench",
         )
-        for turn in minds.conversations(memories + batch)
+        for turn in minds.make_turns(memories + batch)
     ]
     first, *batches = batched(turns, batch, strict=False)
     # A first batch loads the embedder, opens the connection and plans the statements.

@@ -63,7 +63,9 @@ class _Figures(Collector):
         now = {"due": beats.due, "queued": beats.queued, "running": beats.running, "lost": beats.lost_leases}
         yield _gauge_by_label("arbor_heartbeats_now", "Heartbeats due or under way.", "state", now)
         yield _gauge(
-            "arbor_heartbeat_oldest_due_seconds", "How long the oldest has been due.", beats.oldest_due_s
+            "arbor_heartbeat_oldest_due_seconds",
+            "Seconds since the oldest due heartbeat was due.",
+            beats.oldest_due_s,
         )
         yield _gauge_by_label("arbor_agents", "Agents.", "status", fleet.agents)
         yield _gauge_by_label(
@@ -76,7 +78,9 @@ class _Figures(Collector):
             "arbor_outbox_messages", "Messages of agents that are not delivered.", "state", states
         )
         yield _gauge(
-            "arbor_outbox_oldest_due_seconds", "How long the oldest has been due.", outbox["oldest_due_s"]
+            "arbor_outbox_oldest_due_seconds",
+            "Seconds since the oldest due message was due.",
+            outbox["oldest_due_s"],
         )
         yield _gauge_by_label(
             "arbor_agents_noticed", "Agents by problem in their recent activity.", "kind", fleet.notices
@@ -110,18 +114,18 @@ def _maintenance_metrics(health: Mapping[str, Any]) -> Iterator[Metric]:
     yield _gauge_by_label("arbor_job_state", "0: ok, 1: warn, 2: critical.", "job", states)
 
 
-def _gauge(name: str, what: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, what, value=float(value))
+def _gauge(name: str, description: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, description, value=float(value))
 
 
-def _gauge_by_label(name: str, what: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(name, what, labels=[label])
+def _gauge_by_label(name: str, description: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, description, labels=[label])
     for key, value in values.items():
         family.add_metric([key], float(value))
     return family
 
 
 def _gauge_of_rows(
-    name: str, what: str, label: str, rows: Mapping[str, Mapping[str, Any]], part: str
+    name: str, description: str, label: str, rows: Mapping[str, Mapping[str, Any]], part: str
 ) -> Metric:
-    return _gauge_by_label(name, what, label, {key: row[part] for key, row in rows.items()})
+    return _gauge_by_label(name, description, label, {key: row[part] for key, row in rows.items()})

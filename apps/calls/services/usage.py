@@ -68,7 +68,7 @@ def budget_status(limits: Limits, used: Amounts) -> BudgetStatus:
     return BudgetStatus(level=level_of(nearest.left if nearest else None), nearest=nearest)
 
 
-def day_of(agent_id: UUID) -> BudgetStatus:
+def budget_status_of(agent_id: UUID) -> BudgetStatus:
     """Return the budget status for conversations and maintenance calls. One or two statements."""
     ((beats, tokens, usd, all_beats, all_tokens, all_usd, *used),) = fetch(_DAY, agent=agent_id)
     tenant = Amounts(beats=all_beats, tokens=all_tokens, usd=all_usd)

@@ -20,9 +20,9 @@ class AgentStateAdmin(AgentRowsAdmin):
 
     list_display = ("agent_link", "energy", "beats", "nops", "last_beat_at")
     ordering = ("-agent_id",)
-    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "on_its_mind")
+    fields = ("agent", "energy", "beats", "nops", "last_beat_at", "last_user_contact_at", "memory_json")
 
-    on_its_mind = columns.json("working_memory", "working memory")
+    memory_json = columns.json("working_memory", "working memory")
 
 
 @admin.register(AgentKey)

@@ -21,7 +21,7 @@ from apps.agents.models import Agent, AgentState, Trigger
 from apps.agents.services.percepts import bring_forward, pause_schedule
 from apps.agents.services.profile import agent_by_id
 from apps.calls.services.maintenance_calls import MaintenanceCall, subject_of_turn, write_maintenance_call
-from apps.calls.services.usage import day_of
+from apps.calls.services.usage import budget_status_of
 from apps.contacts.models import ChatMessage, ChatSession
 from apps.contacts.services.chat_finalize import resume_schedule, store_silence
 from apps.contacts.services.chat_prepare import models_at, prepare
@@ -154,7 +154,7 @@ def answer_turn(*, tenant_id: UUID, turn_id: UUID, execute: CallExecutor) -> boo
         if not _is_pending(turn_id):
             return False
         agent = ChatMessage.objects.select_related("session__agent").get(id=turn_id).session.agent
-        level = day_of(agent.id).level
+        level = budget_status_of(agent.id).level
         models = models_at(agent, level)
     if not models:
         reason = withheld(level, user_waiting=True, asked_for=True, serves_goal=False, now=datetime.now(UTC))

@@ -11,7 +11,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.memory.relations import NOTE_LENGTH, GraphNodeKind, Relation
 
 
-def connect_things(context: ActionContext, decision: Decision) -> ActionResult:
+def connect_nodes(context: ActionContext, decision: Decision) -> ActionResult:
     """Connect two nodes; a relation that supports or contradicts a belief counts as evidence."""
     params = decision.params
     relation = connect(

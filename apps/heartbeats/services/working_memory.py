@@ -129,20 +129,20 @@ def _innate(template_name: str) -> frozenset[str]:
 
 def _past_heartbeats(agent_id: UUID) -> Iterator[PastHeartbeat]:
     for at, mode, reasoning, actions, user_waiting, replies in fetch(_BEATS, agent=agent_id, limit=EVENTS):
-        read = [reply for text in replies if (reply := _read(text)) is not None]
+        parsed = [reply for text in replies if (reply := _parse(text)) is not None]
         yield PastHeartbeat(
             at=at,
             thinking=reasoning,
-            concerns=[line for reply in read for line in reply.concerns],
-            curiosity=[line for reply in read for line in reply.curiosity],
-            resolved=[line for reply in read for line in reply.resolved],
+            concerns=[line for reply in parsed for line in reply.concerns],
+            curiosity=[line for reply in parsed for line in reply.curiosity],
+            resolved=[line for reply in parsed for line in reply.resolved],
             user_waiting=user_waiting,
             acted=any(action.get("cost") for action in json.loads(actions)),
             consolidated=mode == Mode.CONSOLIDATION,
         )
 
 
-def _read(text: str) -> Reply | None:
+def _parse(text: str) -> Reply | None:
     try:
         return parse_reply(text).reply
     except ReplyInvalid:

@@ -19,7 +19,7 @@ from apps.calls.services.maintenance_calls import (
     subject_of_episode,
     subject_of_memories,
 )
-from apps.calls.services.usage import day_of
+from apps.calls.services.usage import budget_status_of
 from apps.maintenance.services.lost_calls import recover_maintenance_calls
 from apps.memories.services.jobs.episodes import close_episodes
 from apps.memories.services.jobs.maintenance_flags import (
@@ -227,7 +227,7 @@ def _free_calls(tenant_id: UUID, agent_id: UUID, open_of_agent: int) -> int:
     Tenants with open calls share ARBOR_MAX_MAINTENANCE_CALLS equally, new tenants at once. Calls that wait for a retry count
     only for their own agent.
     """
-    if not maintenance_model().startswith(f"{REFLEX}/") and not day_of(agent_id).level.may_maintain:
+    if not maintenance_model().startswith(f"{REFLEX}/") and not budget_status_of(agent_id).level.may_maintain:
         return 0
     with connections[OPS].cursor() as cursor:
         cursor.execute(_OPEN, {"tenant": tenant_id})

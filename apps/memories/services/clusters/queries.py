@@ -163,7 +163,7 @@ ORDER BY new.cluster, m.id
 ON CONFLICT (tenant_id, cluster_id, memory_id) DO UPDATE SET strength = EXCLUDED.strength
 """
 
-# Count members again: some may have joined or left during the computation. They are reclustered the next time.
+# Count members again: some may have joined or left during the computation. Such clusters are marked stale for the next time.
 RECOUNT_MEMBERS = """
 UPDATE memories_cluster c SET size = now.size, stale = true
 FROM (

@@ -75,7 +75,7 @@ UNION ALL
 SELECT 'untended', count(*), min(tended) + interval '1 day', now() FROM (
     SELECT least(
         coalesce(forgot_at, created_at), coalesce(cleaned_at, created_at),
-        -- Empty also says that it is to be counted at once, because it has just grown.
+        -- An empty counted_at also requests a count at once, for a mind that has just grown.
         coalesce(counted_at, greatest(forgot_at, cleaned_at, created_at))
     ) AS tended FROM memories_mind
 ) minds WHERE tended < now() - interval '1 day'
