@@ -37,8 +37,8 @@ def test_an_agents_page_shows_how_it_lives(viewer: Client, world: World) -> None
     page = viewer.get(page_of(agent)).content.decode()
     assert "You have turned to &lt;b&gt;tides&lt;/b&gt; in 4 heartbeats." in page
     assert "budget: halt" in page
-    assert "3 idle heartbeats in a row: it beats slower" in page
-    assert "Beats from 08:00 to 22:00, Europe/Berlin" in page
+    assert "3 idle heartbeats in a row: its heartbeats are rarer" in page
+    assert "Heartbeats from 08:00 to 22:00, Europe/Berlin" in page
     assert "of 24 heartbeats" in page
 
 
