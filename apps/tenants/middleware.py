@@ -24,18 +24,18 @@ VISIT_KEY = "visit"
 
 
 class TenantMiddleware:
-    """Opens the tenant the signed-in user has chosen, if they are a member of it, else the first of theirs.
+    """Runs each request in the transaction of the tenant that the user has chosen, or of their first one.
 
-    A superuser may have begun a visit to another (`apps.console.views`), which is on record and ends by itself.
+    A superuser can visit other tenants (`apps.console.views`): a visit is recorded in the audit log and ends after a time.
 
-    Sets `request.access` (the tenant and role, or none) and `request.tenants` (all the user may choose from).
+    Sets `request.access` (tenant and role, or None) and `request.tenants` (those the user may choose from).
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request inside the tenant's transaction; an error rolls it back."""
+        """Answer the request inside the tenant's transaction; an error rolls the transaction back."""
         tenants: list[Access] = tenants_of(request.user) if isinstance(request.user, User) else []
         chosen = request.session.get(SESSION_KEY) if tenants else None
         access = _visit(request) or next(
@@ -75,7 +75,7 @@ def _too_slow() -> str:
 
 
 def _visit(request: HttpRequest) -> Access | None:
-    """Return the tenant that a superuser looks into, as a viewer; none when the visit is over or was never begun."""
+    """Return a superuser's access to the visited tenant, as a viewer; None without a current visit."""
     if not (isinstance(request.user, User) and request.user.is_superuser):
         return None
     visit = request.session.get(VISIT_KEY)

@@ -365,4 +365,4 @@ def test_another_tenant_is_one_click_away(scene: Scene) -> None:
     browser.click(".ar-tenant .ar-menu form:nth-of-type(2) button")
     assert "Globex" in browser.text(".ar-tenant summary")
     assert "Viewer" in browser.text(".ar-tenant summary")
-    assert "No agent lives here yet" in browser.text()
+    assert "There are no agents yet" in browser.text()

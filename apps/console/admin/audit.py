@@ -83,7 +83,7 @@ class AuditEventAdmin(_EventColumns, ConsoleAdmin):
         if not term:
             return queryset, False
         wanted = Q(actor__startswith=term) | Q(actor=f"user:{term}")
-        # What is no id is an actor's name.
+        # Text that is no id can only be an actor's name.
         with contextlib.suppress(ValueError):
             wanted |= Q(agent_id=UUID(term))
         return queryset.filter(wanted), False

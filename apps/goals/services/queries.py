@@ -1,16 +1,16 @@
-"""Statements about backlogs by hand: heartbeats run them (`docs/decisions/0005`)."""
+"""Handwritten statements about backlogs, for heartbeats (`docs/decisions/0005-statements-written-out.md`)."""
 
 from __future__ import annotations
 
 #: The number of latest closed goals that expected rewards are computed from.
 EXPERIENCE_SPAN = 50
 
-#: The lock of backlogs: every heartbeat that changes a goal takes it.
+#: Locks the backlogs of agents, before goals are changed.
 LOCK_AGENTS = """
 SELECT id FROM agents_agent WHERE tenant_id = %(tenant)s AND id = ANY(%(agents)s::uuid[])
 ORDER BY id FOR NO KEY UPDATE
 """
-#: In the order of `loading._goal`; read in binary form, for every heartbeat that changes a goal. Ordered by agents first: by
+#: Columns in the order of `loading._goal`; fetched in binary format, which is faster. Ordered by agents first: by
 #: ids alone, the planner reads all of the tenant's goals in the order of their key.
 LOCK_OPEN_GOALS = """
 SELECT agent_id, id, parent_id, title, description, state, layer, source, fraction, fraction_by_hand, blocked_by,

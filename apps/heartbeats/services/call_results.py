@@ -15,7 +15,7 @@ from apps.calls.services.ledger import (
     Charge,
     charges_json,
     failure_charge,
-    note_truncated,
+    record_truncation,
     reply_charge,
 )
 from apps.heartbeats.services.schedule import advance_message
@@ -73,19 +73,19 @@ def store_results(results: Sequence[CallResult], *, tenant_id: UUID) -> set[UUID
     try:
         return _store(results, tenant_id)
     except Exception:
-        # Whatever one result has broken must not cost the others: each is stored in a transaction of its own.
-        log.exception("results_stored_singly", calls=[str(result.call.call_id) for result in results])
+        # One bad result must not prevent the others from being stored, so each is stored in a transaction of its own.
+        log.exception("result_batch_failed", calls=[str(result.call.call_id) for result in results])
     stored: set[UUID] = set()
-    fault: Exception | None = None
+    last_error: Exception | None = None
     for result in results:
         try:
             stored |= _store([result], tenant_id)
         except Exception as error:
             # Raised again below, after the results that can be stored.
-            log.exception("result_not_stored", call_id=str(result.call.call_id))
-            fault = error
-    if fault is not None:
-        raise fault
+            log.exception("result_store_failed", call_id=str(result.call.call_id))
+            last_error = error
+    if last_error is not None:
+        raise last_error
     return stored
 
 
@@ -101,7 +101,7 @@ def _store(results: Sequence[CallResult], tenant_id: UUID) -> set[UUID]:
         )
         for result in results:
             if result.reply is not None:
-                note_truncated(result.call, result.reply)
+                record_truncation(result.call, result.reply)
         ended = {call_id: (epoch, name) for call_id, epoch, name in rows}
         hints = []
         for call in (result.call for result in results):

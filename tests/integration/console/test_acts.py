@@ -67,7 +67,7 @@ def test_a_requested_heartbeat_is_claimed_and_enqueued(
     operator: Client, world: World, published: list[TaskMessage]
 ) -> None:
     response = operator.post(world.act, {"act": "tick"}, follow=True)
-    assert "will beat at once" in response.content.decode()
+    assert "will have a heartbeat at once" in response.content.decode()
     with tenant_transaction(world.tenant.id):
         assert HeartbeatSchedule.objects.get().state == ScheduleState.QUEUED
     assert [message.task for message in published] == [Task.ADVANCE]
@@ -78,7 +78,7 @@ def test_a_paused_agent_refuses_a_heartbeat_with_the_reason(operator: Client, wo
     set_status(world, AgentStatus.PAUSED)
     response = operator.post(world.act, {"act": "tick"}, follow=True)
     assert "Nothing was done" in response.content.decode()
-    assert "only an active agent beats" in response.content.decode()
+    assert "only an active agent has heartbeats" in response.content.decode()
     assert audited(world) == []
 
 

@@ -80,7 +80,7 @@ def test_a_template_that_does_not_fit_spoils_no_other(
     with tenant_transaction(tenant.id):
         TemplateFactory(name="Outdated", spec={})
     response = operator.post(NEW, form_data(template="Outdated"))
-    assert "does not fit this one" in response.content.decode()
+    assert "which this version cannot read" in response.content.decode()
     operator.post(NEW, form_data())
     assert agents(tenant) == {"Vega": AgentStatus.ACTIVE}
 
@@ -147,7 +147,7 @@ def test_an_owner_destroys_an_agent_by_its_name(owner: Client, world: World) -> 
 
 def test_another_name_destroys_nothing(owner: Client, world: World) -> None:
     response = owner.post(destroy_page(world), {"confirm": "yes"})
-    assert "its name must be given exactly" in response.content.decode()
+    assert "confirm with its exact name" in response.content.decode()
     assert world.agent.name in agents(world.tenant)
 
 

@@ -44,8 +44,8 @@ def test_an_agents_page_shows_how_it_lives(viewer: Client, world: World) -> None
     page = viewer.get(page_of(agent)).content.decode()
     assert "You have turned to &lt;b&gt;tides&lt;/b&gt; in 4 heartbeats." in page
     assert "budget: halt" in page
-    assert "3 idle heartbeats in a row: it beats slower" in page
-    assert "Beats from 08:00 to 22:00, Europe/Berlin" in page
+    assert "3 idle heartbeats in a row: its heartbeats are rarer" in page
+    assert "Heartbeats from 08:00 to 22:00, Europe/Berlin" in page
     assert "of 24 heartbeats" in page
 
 
@@ -127,7 +127,7 @@ def test_a_proposal_that_waits_says_how_a_person_decides_it(viewer: Client, worl
         f"{waits.id}"
         in viewer.get(page_of(waits)).content.decode().partition("arbor self proposal accept")[2]
     )
-    assert "it is decided" in viewer.get(page_of(decided)).content.decode()
+    assert "decided already" in viewer.get(page_of(decided)).content.decode()
 
 
 def test_every_page_of_goals_opens_with_few_queries(seen_by_viewer: ViewerCrawl) -> None:

@@ -84,7 +84,7 @@ def test_without_a_fleet_the_page_says_that_nobody_works(
 ) -> None:
     operator.post(page_of(agent), {"text": "Are you there?"})
 
-    assert "No worker has been heard of lately" in operator.get(page_of(agent)).content.decode()
+    assert "No worker has reported lately" in operator.get(page_of(agent)).content.decode()
 
 
 def test_a_refused_turn_stays_in_the_form_with_the_reason(operator: Client, agent: Agent) -> None:

@@ -51,7 +51,7 @@ def test_every_page_opens_in_an_empty_tenant(viewer: Client) -> None:
             response = viewer.get(reverse(f"admin:{name}_changelist"))
             assert response.status_code in (200, 403), name
     text = viewer.get(reverse("admin:index")).content.decode()
-    for words in ("No agent lives here yet", "No heartbeat yet", "Nobody has been heard of", "nothing waits"):
+    for words in ("There are no agents yet", "No heartbeat yet", "No process has reported", "nothing waits"):
         assert words in text
 
 

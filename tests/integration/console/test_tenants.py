@@ -228,7 +228,7 @@ def test_a_visit_is_recorded_on_both_sides(root: Client, world: World) -> None:
 def test_a_visitor_looks_and_does_not_touch(root: Client, world: World, other_world: World) -> None:
     visit(root, world.tenant)
     page = root.get(world.agents_page).content.decode()
-    assert "You are looking into Acme as a viewer." in page
+    assert "You are visiting Acme as a viewer." in page
     assert "Run now" not in page
     assert root.post(world.act, {"act": "pause"}).status_code == 403
     assert root.get(page_of(other_world.agent), follow=True).redirect_chain == [(INDEX, 302)]

@@ -130,7 +130,7 @@ def test_an_empty_list_names_the_defaults_in_force(viewer: Client) -> None:
     boundaries = viewer.get(reverse("admin:selves_boundary_changelist")).content.decode()
     assert "Every agent has these: no harm, no deception, user privacy" in boundaries
     policies = viewer.get(reverse("admin:agents_agentpolicy_changelist")).content.decode()
-    assert "Every agent lives by the defaults: paid in energy" in policies
+    assert "All agents have the default policy: a budget of energy" in policies
     assert "No relations yet" in viewer.get(reverse("admin:memories_edge_changelist")).content.decode()
 
 
@@ -141,7 +141,7 @@ def test_an_empty_field_is_hidden_or_shown_as_none(viewer: Client, world: World)
         proposal = ProposalFactory(agent=world.agent, evidence=[], change={})
     text = viewer.get(page_of(goal)).content.decode()
     assert "user request" in text
-    for name in ("Deadline", "Blocked by", "Trouble"):
+    for name in ("Deadline", "Blocked by", "Obstacles"):
         assert name not in text, name
     for row, empty in ((peer, 1), (proposal, 2)):
         assert viewer.get(page_of(row)).content.decode().count('<span class="ar-subtle">none</span>') == empty

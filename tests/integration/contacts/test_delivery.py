@@ -246,7 +246,7 @@ def test_a_carrier_fault_fails_the_try_and_hides_its_message(
     assert (current.status, current.last_error) == (DeliveryStatus.PENDING, "a fault of ours: ValueError")
     (record,) = (record for record in caplog.records if record.levelname == "ERROR")
     logged: Any = record.msg
-    assert logged["event"] == "carrier_fault"
+    assert logged["event"] == "carrier_failed"
     written = structlog.processors.format_exc_info(None, "", logged)["exception"]
     assert "raise error" in written, "where it came from is shown"
     assert "RuntimeError: ValueError" in written

@@ -100,7 +100,7 @@ def test_a_cycle_blocked_by_the_fleet_returns_its_completed_ticks(
         allocate(agent_id=agent.id, ticks=3, actor="test")
     cycle = run_ticks(agent_id=agent.id, tenant_id=agent.tenant_id, progress=claim)
     assert (len(cycle.ticks), cycle.left) == (1, 2)
-    assert cycle.ended.startswith("cannot beat now: Ada is beating already")
+    assert cycle.ended.startswith("cannot beat now: a heartbeat of Ada is under way already")
 
 
 def test_a_cycle_ends_when_nothing_is_left_to_do(
@@ -142,7 +142,7 @@ def test_a_refused_cycle_does_not_change_the_ticks(runtime: AgentRuntime, agent:
         runtime.run_cycle(agent.id, 0)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    with pytest.raises(TransitionIllegal, match="is beating already"):
+    with pytest.raises(TransitionIllegal, match="is under way already"):
         runtime.run_cycle(agent.id, 7)
     runtime.set_status(agent.id, AgentStatus.PAUSED)
     with pytest.raises(AgentNotActive):

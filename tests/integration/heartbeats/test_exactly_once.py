@@ -357,7 +357,7 @@ def test_a_second_request_for_a_heartbeat_is_refused(fleet: Fleet, agent: Agent,
     scripted(REST)
     with tenant_transaction(agent.tenant_id):
         claim_now(agent_id=agent.id)
-    with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is beating already"):
+    with tenant_transaction(agent.tenant_id), pytest.raises(TransitionIllegal, match="is under way already"):
         claim_now(agent_id=agent.id)
     fleet.run()
     (heartbeat,) = heartbeats_of(agent)

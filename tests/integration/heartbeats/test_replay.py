@@ -116,7 +116,7 @@ def test_reflex_can_be_asked_in_another_models_place(recorded: Heartbeat) -> Non
 
 def test_an_incomplete_record_is_refused_with_the_reason(recorded: Heartbeat) -> None:
     change(recorded, situation={**recorded.situation, "terms": None})
-    with pytest.raises(Invalid, match="before its terms"):
+    with pytest.raises(Invalid, match="did not record its terms"):
         replayed(recorded)
     change(recorded, situation={}, status="skipped", reason="idle: nothing waits")
     with pytest.raises(Invalid, match="skipped: idle: nothing waits"):

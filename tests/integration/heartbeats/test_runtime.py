@@ -215,7 +215,7 @@ def test_an_ambiguous_peer_name_is_refused(runtime: AgentRuntime, agent: Agent) 
     peer = runtime.peer_model(agent.id, "bo")
     assert peer is not None
     assert peer.interactions == 9
-    with pytest.raises(Invalid, match="'BO' means several peers"):
+    with pytest.raises(Invalid, match="several peers are called 'BO'"):
         runtime.peer_model(agent.id, "BO")
 
 

@@ -15,7 +15,7 @@ from django.db import IntegrityError, connections
 from apps.agents.models import Agent, AgentPolicy
 from apps.audit.models import AuditAction, AuditEvent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall
-from apps.calls.services.usage import day_of
+from apps.calls.services.usage import budget_status_of
 from apps.heartbeats.services.call_leases import lease_calls
 from apps.heartbeats.services.calls import execute_call
 from apps.maintenance.services import purposes
@@ -77,7 +77,7 @@ def test_no_maintenance_call_starts_without_daily_budget(
         policy = AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=limit)
         today = datetime.now(UTC).date()
         DailyUsage.objects.create(tenant_id=agent.tenant_id, agent=agent, day=today, tokens=95)
-        assert day_of(agent.id).level is level
+        assert budget_status_of(agent.id).level is level
     maintain_episodes()
     assert (calls_of(agent), fleet.messages) == ([], [])
     with tenant_transaction(agent.tenant_id):
@@ -100,7 +100,7 @@ def test_a_call_by_rules_is_enqueued_without_daily_budget(agent: Agent, fleet: F
     settings.ARBOR_MAINTENANCE_MODEL = str(REFLEX_HANDLE)
     with tenant_transaction(agent.tenant_id):
         AgentPolicy.objects.create(tenant_id=agent.tenant_id, agent=agent, daily_tokens=0)
-        assert day_of(agent.id).level is Degradation.HALT
+        assert budget_status_of(agent.id).level is Degradation.HALT
     maintain_episodes()
     (lost,) = fleet.messages
     fleet.messages.clear()

@@ -152,7 +152,7 @@ def test_an_interrupted_promotion_is_repeated_safely(mind: Agent) -> None:
 def test_a_person_can_promote_an_item(mind: Agent, foreign_mind: Agent) -> None:
     (item_id,) = keep(mind, "It rains.", importance=0.1)
     for agent, missing in ((foreign_mind, item_id), (mind, uuid4())):
-        with pytest.raises(NotFound, match=f"holds no thing {missing}"):
+        with pytest.raises(NotFound, match=f"has no buffer item {missing}"):
             promote(tenant_id=agent.tenant_id, agent_id=agent.id, item_id=missing, actor=ACTOR)
     memory_id = promote(tenant_id=mind.tenant_id, agent_id=mind.id, item_id=item_id, actor=ACTOR)
     assert [memory.id for memory in memories_of(mind)] == [memory_id]

@@ -194,7 +194,7 @@ def test_an_agent_moved_to_other_vectors_gets_new_centers(mind: Agent) -> None:
             memory.embedding = memory.embedding[:128]
             memory.save(update_fields=["embedding"])
         Mind.objects.filter(agent_id=mind.id).update(embedding_dimension=128)
-        assert clustering.read_centres(mind.id, model_of(mind.id))[0] == []
+        assert clustering.read_centers(mind.id, model_of(mind.id))[0] == []
         Cluster.objects.filter(agent_id=mind.id).update(centroid=None, stale=True)
     assert maintain_clusters().done == 30, "at once, for a theme without a centre is none"
     assert cluster_of(mind, stored["jazz"]).id == cluster.id

@@ -62,7 +62,7 @@ def test_an_empty_list_gives_no_vectors(tenant: Tenant, statements: list[str]) -
 
 
 def test_a_remote_embedder_is_refused_inside_a_transaction(tenant: Tenant, remote: RemoteEmbedder) -> None:
-    with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="before the transaction opens"):
+    with tenant_transaction(tenant.id), pytest.raises(RuntimeError, match="before a transaction opens"):
         embed_texts(tenant_id=tenant.id, texts=TEXTS)
 
 

@@ -8,18 +8,20 @@ import psycopg
 import pytest
 from django.db import connections
 
-from apps.heartbeats.services.processes import living_processes, write_liveness
+from apps.heartbeats.services.processes import LivenessReport, living_processes, write_liveness
 from apps.tenants.scope import APP
 
 
 def _write_liveness() -> None:
     write_liveness(
-        name="host:1",
-        kind="worker",
-        queues="llm",
-        pool="threads",
-        concurrency=2,
-        started_at=datetime.now(UTC),
+        LivenessReport(
+            name="host:1",
+            kind="worker",
+            queues="llm",
+            pool="threads",
+            concurrency=2,
+            started_at=datetime.now(UTC),
+        )
     )
 
 

@@ -20,7 +20,7 @@ from apps.selves.models import (
 )
 from apps.selves.services import peers
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.needs import Meeting
+from arbor.heartbeat.needs import Meeting, Meetings
 from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of
 
@@ -135,9 +135,8 @@ def test_the_oldest_peer_without_interactions_is_deleted_first(
             )
         peers.record_meetings(
             agent_id=agent.id,
-            tick=1,
+            need=Meetings(tick=1, met=[Meeting(name="New", peer_id="", note=None)], others=[]),
             now=now,
-            meetings=[Meeting(name="New", peer_id="", note=None)],
         )
         assert set(PeerModel.objects.values_list("name", flat=True)) == {"Friend", "Late", "New"}
         assert AuditEvent.objects.get(action=AuditAction.TRUNCATED).detail == {"peers": ["Old"]}

@@ -1,6 +1,8 @@
-"""Heartbeats."""
+"""Heartbeats, and processes of the installation."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 from django.db import models
 
@@ -16,13 +18,13 @@ class HeartbeatStatus(models.TextChoices):
 
     #: A worker runs its pipeline.
     RUNNING = "running"
-    #: It waits for a model.
+    #: The heartbeat waits for a model.
     WAITING = "waiting"
-    #: It ran to its end.
+    #: The pipeline ran to its end.
     DONE = "done"
-    #: It ended without a decision.
+    #: The heartbeat ended by an error, without a decision.
     FAILED = "failed"
-    #: It asked no model; `reason` says why.
+    #: No model was asked, for the reason in `reason`.
     SKIPPED = "skipped"
 
 
@@ -31,24 +33,24 @@ class Heartbeat(TenantModel):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="heartbeats")
-    #: The due time that it belongs to: with the agent, its identity.
+    #: The due time, which identifies the heartbeat together with the agent.
     slot_at = models.DateTimeField()
     trigger = models.CharField(max_length=12, choices=Trigger, default=Trigger.TIMER)
     #: Counts the agent's heartbeats that ran; 0 for a skipped one.
     number = models.BigIntegerField(default=0)
     status = models.CharField(max_length=8, choices=HeartbeatStatus)
     mode = models.CharField(max_length=20, blank=True)
-    #: The fencing token of its lease: a write with another epoch matches no row.
+    #: The fencing token of the lease: a write with another epoch matches no row.
     epoch = models.BigIntegerField()
-    #: Counts its checkpoints: a write from an earlier step matches no row.
+    #: The number of checkpoints so far: a write from an earlier step matches no row.
     step = models.IntegerField(default=0)
-    #: `arbor.pipeline.progress.Checkpoint` as JSON; empty when it has ended.
+    #: `arbor.pipeline.progress.Checkpoint` as JSON; empty after the end.
     checkpoint = PackedJSON(default=dict)
     energy_start = models.FloatField(null=True)
     energy_end = models.FloatField(null=True)
     #: `arbor.heartbeat.situation.Situation` as JSON.
     situation = PackedJSON(default=dict)
-    #: The unit of its action budget.
+    #: The unit of the action budget.
     energy_unit = models.CharField(max_length=20, blank=True, default="", db_default="")
     #: The model's reasons for its decision.
     reasoning = models.TextField(blank=True)
@@ -64,17 +66,17 @@ class Heartbeat(TenantModel):
     emotional_valence = models.FloatField(null=True)
     #: 0 to 1.
     arousal = models.FloatField(null=True)
-    #: The tier of its model, and its number of round trips.
+    #: The tier of the model, and the number of round trips.
     tier = models.CharField(max_length=12, blank=True, default="", db_default="")
     turns = models.PositiveSmallIntegerField(default=0, db_default=0)
     memory = TenantForeignKey(Memory, deleting=OnDelete.SET_NULL, null=True, related_name="+")
-    #: Why it failed or was skipped.
+    #: The reason of a failed or skipped heartbeat.
     reason = models.TextField(blank=True)
-    #: `provider/model` that was asked.
+    #: The model asked: `provider/model`.
     model = models.CharField(max_length=200, blank=True)
-    #: The nodes that it ran, in order (`apps.heartbeats.services.trace.Step` as JSON); read by `steps_of`.
+    #: The nodes run, in order (`apps.heartbeats.services.trace.Step` as JSON); read by `steps_of`.
     trace = PackedList(default=list)
-    #: Milliseconds in Arbor's own code, without the model: its share of its legs, and the whole of these.
+    #: Milliseconds in Arbor's own code, without the model: the heartbeat's share of its legs, and the legs in total.
     own_ms = models.FloatField(default=0.0)
     elapsed_ms = models.FloatField(default=0.0, db_default=0.0)
     started_at = models.DateTimeField()
@@ -96,5 +98,29 @@ class Heartbeat(TenantModel):
         ]
 
     def __str__(self) -> str:
-        # One that never began has no number.
+        # Skipped heartbeats have no number.
         return f"heartbeat {self.number} ({self.status})" if self.number else f"heartbeat ({self.status})"
+
+
+class Process(models.Model):
+    """A process that regularly reports itself as alive. The console reads these rows instead of asking the broker."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+
+    #: `HOST:PID`.
+    name = models.CharField(max_length=200, primary_key=True)
+    #: `worker` or `scheduler`.
+    kind = models.CharField(max_length=12)
+    #: Names of queues, separated by commas. Empty for a scheduler.
+    queues = models.CharField(max_length=200, blank=True)
+    pool = models.CharField(max_length=12, blank=True)
+    concurrency = models.IntegerField(default=1)
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "processes"
+
+    def __str__(self) -> str:
+        return self.name
