@@ -219,7 +219,7 @@ def test_a_late_worker_does_not_end_the_try_of_another(
 
     def while_the_second_sends(_: Outgoing) -> None:
         # Now the first worker returns, and reports its failure.
-        assert not delivery._not_sent(stale, "the first worker's line is dead", final=True)
+        assert not delivery._record_failure(stale, "the first worker's line is dead", final=True)
         current = reload(message)
         observed.append((current.status, current.attempts, current.last_error))
 
