@@ -88,7 +88,7 @@ def _create_roles(cursor: Any) -> None:
         for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):
             cursor.execute(
                 sql.SQL("ALTER ROLE {} SET {} = {}").format(
-                    sql.Identifier(name), sql.Identifier(limit), sql.Literal(_milliseconds())
+                    sql.Identifier(name), sql.Identifier(limit), sql.Literal(statement_timeout_ms())
                 )
             )
         cursor.execute(
@@ -99,7 +99,8 @@ def _create_roles(cursor: Any) -> None:
         cursor.execute(sql.SQL("GRANT USAGE ON SCHEMA public TO {}").format(sql.Identifier(name)))
 
 
-def _milliseconds() -> int:
+def statement_timeout_ms() -> int:
+    """Return the limit of the serving roles' statements."""
     milliseconds: int = settings.ARBOR_STATEMENT_TIMEOUT // timedelta(milliseconds=1)
     return milliseconds
 

@@ -18,6 +18,7 @@ from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
+from apps.tenants.protection import statement_timeout_ms
 from arbor.memory.values import Retention
 from config.cli import up
 from config.environment import data_dir
@@ -125,6 +126,9 @@ PROBES: dict[str, Probe] = {
     ),
     "ARBOR_OPS_ROLE": Probe(values=("ops_a", "ops_b"), shows=database("ops", "USER")),
     "ARBOR_APP_ROLE": Probe(values=("app_a", "app_b"), shows=database("default", "USER")),
+    "ARBOR_STATEMENT_TIMEOUT_S": Probe(
+        values=("60", "120"), shows=applied("ARBOR_STATEMENT_TIMEOUT", statement_timeout_ms)
+    ),
     "ARBOR_PREPARED_STATEMENTS": Probe(values=("true", "false"), shows=database("default", "OPTIONS")),
     "ARBOR_PROCESS_NAME": Probe(values=("one", "two"), shows=database("default", "OPTIONS")),
     "REDIS_URL": Probe(
