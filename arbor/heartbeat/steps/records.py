@@ -9,6 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
+from arbor.goals.plans import LinkKind
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
@@ -22,6 +23,7 @@ from arbor.heartbeat.results import (
     ActionResult,
     GoalChange,
     GoalChangeKind,
+    TurnRecord,
     laid_aside,
     links_of,
 )
@@ -41,6 +43,8 @@ from arbor.values import replace
 
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
+#: Narratives of a goal's beginning and end have no expiry; those in between would fill the quota of an old goal.
+_LASTING_LINKS = frozenset({LinkKind.ORIGIN, LinkKind.COMPLETION})
 #: Seed 003, 10.7: heartbeats in a row without a usable reply.
 NOPS_TO_WARN = 3
 NOPS_TO_DORMANCY = 10
@@ -90,7 +94,7 @@ def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
         content=narrative,
         type=MemoryType.EPISODIC,
         importance=NARRATIVE_IMPORTANCE,
-        retention=_retention(heartbeat.whole.results),
+        retention=_retention(heartbeat.whole),
         emotional_valence=felt,
         occurred_at=heartbeat.now,
         session=BEATS_SESSION,
@@ -146,9 +150,14 @@ def _refused_items(heartbeat: Beat) -> list[tuple[str, str]]:
     ]
 
 
-def _retention(results: Sequence[ActionResult]) -> Retention:
-    """Return the retention of a narrative: error if all attempts failed, else task."""
-    tried = [result.outcome for result in results if result.outcome is not ActionOutcome.BLOCKED]
+def _retention(whole: TurnRecord) -> Retention:
+    """Return the retention of a narrative: by what it did to goals, else error if all attempts failed, else task."""
+    links = {kind for _, kind in links_of(whole.goal_changes)}
+    if links & _LASTING_LINKS:
+        return Retention.LASTING
+    if links:
+        return Retention.DECISION
+    tried = [result.outcome for result in whole.results if result.outcome is not ActionOutcome.BLOCKED]
     failed = bool(tried) and all(outcome is ActionOutcome.FAILURE for outcome in tried)
     return Retention.ERROR if failed else Retention.TASK
 

@@ -85,6 +85,24 @@ def test_a_beat_in_which_nothing_worked_is_soon_stale(
     assert answers.asked[-1].memories[0].retention is retention
 
 
+@pytest.mark.parametrize(
+    ("kind", "retention"),
+    [
+        (GoalChangeKind.CREATED, Retention.LASTING),
+        (GoalChangeKind.COMPLETED, Retention.LASTING),
+        (GoalChangeKind.ABANDONED, Retention.LASTING),
+        (GoalChangeKind.PROGRESSED, Retention.DECISION),
+        (GoalChangeKind.BLOCKED, Retention.DECISION),
+        (GoalChangeKind.REFUSED, Retention.TASK),
+    ],
+)
+def test_narratives_about_goals_are_retained_longer(kind: GoalChangeKind, retention: Retention) -> None:
+    change = GoalChange(goal_id="goal-reef", kind=kind, title="Map the reef", change="read the chart")
+    answers = Answers()
+    recorded(answers, present=TurnRecord(goal_changes=[change]))
+    assert answers.asked[-1].memories[0].retention is retention
+
+
 def test_an_embedder_a_network_away_is_not_waited_for() -> None:
     answers = Answers()
     recorded(answers, moment=moment_of(embeds_here=False))
