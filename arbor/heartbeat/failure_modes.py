@@ -183,19 +183,19 @@ def _same_story(narratives: Sequence[frozenset[str]]) -> str:
     """Return a sentence about repeated narratives, given latest first; empty if they differ."""
     row = 1
     for later, earlier in itertools.pairwise(narratives):
-        if not _alike(later, earlier):
+        if not is_alike(later, earlier):
             break
         row += 1
     if row >= BEATS_OF_A_LOOP:
         return f"Your last {row} heartbeats were almost the same."
     # Each of five has a similar one, so there are at most two different ones.
     in_turn = len(narratives) == NARRATIVES_READ and all(
-        any(_alike(story, other) for other in narratives if other is not story) for story in narratives
+        any(is_alike(story, other) for other in narratives if other is not story) for story in narratives
     )
     return f"Your last {len(narratives)} heartbeats went back and forth between the same." if in_turn else ""
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+def is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether two narratives, as sets of words, are nearly the same."""
     if one == other:
         return True

@@ -28,6 +28,8 @@ class RecallFilter:
     until: datetime | None = None
     session: str = ""
     without_session: str = ""
+    #: Leaves out only what happened in that session from then on.
+    without_since: datetime | None = None
     #: From 0 to 1.
     min_importance: float = 0.0
     min_trust: float = 0.0
@@ -50,7 +52,8 @@ class RecallFilter:
             raise Invalid(f"a concept is named by its id or its name, without NUL; got {self.concept!r}")
 
     def _check_times(self) -> None:
-        for name, moment in (("since", self.since), ("until", self.until)):
+        for name in ("since", "until", "without_since"):
+            moment = getattr(self, name)
             if moment is not None:
                 check_moment(name, moment)
         if self.since is not None and self.until is not None and self.since >= self.until:

@@ -14,6 +14,7 @@ from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Service, Themes
+from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.quotations import clip, line
 from arbor.heartbeat.results import (
     ActionOutcome,
@@ -27,7 +28,6 @@ from arbor.heartbeat.results import (
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
-from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
@@ -151,16 +151,17 @@ def reach_out_user(execution: Execution, decision: Decision) -> Act:
 def recall(execution: Execution, decision: Decision) -> Act:
     """Recall memories about a query."""
     heartbeat, query = execution.heartbeat, str(decision.params["query"])
-    vector = heartbeat.vectors.get(query)
+    vector, limit = heartbeat.vectors.get(query), int(decision.params["limit"])
     found: list[Recalled] = yield RecallRequest(
         agent_id=heartbeat.agent_id,
         text=query,
         vector=vector,
         model=heartbeat.embedding_model,
-        limit=decision.params["limit"],
+        limit=asked_for(limit),
         now=heartbeat.now,
-        only=new_memories.only_of(decision.params, NOT_OWN_BEATS),
+        only=new_memories.only_of(decision.params, past_of(heartbeat.situation)),
     )
+    found = choose(found, limit=limit, situation=heartbeat.situation)
     if not found:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     execution.heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in found},))

@@ -31,12 +31,12 @@ from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.inner_state import events_of
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
-from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at
+from arbor.heartbeat.steps.orientation import urgent_at
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
-from arbor.memory.values import MemoryType, NewMemory, Retention
+from arbor.memory.values import HEARTBEATS_SESSION, MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.emotions import felt
 from arbor.values import replace
@@ -97,7 +97,7 @@ def _remembered(heartbeat: Beat, narrative: str, felt: float) -> Any:
         retention=_retention(heartbeat.whole),
         emotional_valence=felt,
         occurred_at=heartbeat.now,
-        session=BEATS_SESSION,
+        session=HEARTBEATS_SESSION,
         position=heartbeat.situation.beat_number,
         source=heartbeat.source,
         detail={"mode": heartbeat.situation.mode.value},

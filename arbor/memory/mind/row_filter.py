@@ -24,7 +24,9 @@ def passing_rows(image: MindImage, only: RecallFilter, *, now: int) -> Flags | N
     if image.first_expiry <= now:
         conditions.append(image.expires > now)
     if only.without_session and (number := image.names.number_of(only.without_session)) is not None:
-        conditions.append(image.session != number)
+        others = image.session != number
+        before = only.without_since is not None and image.occurred < microseconds(only.without_since)
+        conditions.append(others | before)
     if only.session:
         conditions.append(image.session == _number(image, only.session))
     if only.types:

@@ -16,8 +16,8 @@ from apps.memories.services.graph.relations import NewRelation, relate
 from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
-from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
+from arbor.memory.values import HEARTBEATS_SESSION
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import last_of
@@ -87,7 +87,7 @@ def test_what_is_learned_is_trusted_as_far_as_its_source_and_tied_to_the_beat(
     )
     with tenant_transaction(agent.tenant_id):
         source = f"heartbeat:{last_of(agent).id}"
-        beat = Memory.objects.get(session=BEATS_SESSION).id
+        beat = Memory.objects.get(session=HEARTBEATS_SESSION).id
         rows = {row.content: row for row in Memory.objects.filter(session="", source=source)}
         told = set(Edge.objects.filter(target_id=beat).values_list("source_id", "relation"))
     sources = {

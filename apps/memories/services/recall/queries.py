@@ -22,6 +22,7 @@ FILTER_CONDITIONS = {
     "until": "occurred_at < %(until)s",
     "session": "session = %(session)s",
     "without": "session <> %(without)s",
+    "without_since": "(session <> %(without)s OR occurred_at < %(without_since)s)",
     "min_importance": "importance >= %(min_importance)s",
     "min_trust": "trust >= %(min_trust)s",
     "episode": "episode_id = %(episode)s",

@@ -18,7 +18,6 @@ from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Plac
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
 from arbor.heartbeat.steps.actions import ACTS, READ_LENGTH, act
-from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, Retention
 from tests.unit.heartbeat.beats import (
@@ -172,10 +171,9 @@ def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
 
     request, themes = answers.asked
     assert (request.agent_id, request.text, request.vector) == (AGENT, "ferries", [0.5, 0.5])
-    assert (request.limit, request.model, request.now) == (7, MODEL, NOW)
+    assert (request.limit, request.model, request.now) == (21, MODEL, NOW)
     assert request.only.types == frozenset({MemoryType.SEMANTIC})
     assert request.only.since is not None
-    assert request.only.without_session == NOT_OWN_BEATS.without_session
     # What it looks for on purpose is not coloured by how it feels.
     assert request.mood is None
     assert (themes.recalled, themes.vector, themes.model) == (found, [0.5, 0.5], MODEL)

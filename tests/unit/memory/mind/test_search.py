@@ -88,6 +88,8 @@ def test_a_crowded_place_brings_no_more_than_its_share() -> None:
     [
         (RecallFilter(without_session="talk"), [2, 3]),
         (RecallFilter(without_session="nowhere"), [1, 2, 3]),
+        (RecallFilter(without_session="talk", without_since=NOW - timedelta(days=3)), [2, 3]),
+        (RecallFilter(without_session="talk", without_since=NOW + timedelta(days=3)), [1, 2, 3]),
         (RecallFilter(session="talk"), [1]),
         (RecallFilter(session="nowhere"), []),
         (RecallFilter(types=frozenset({MemoryType.SEMANTIC})), [2]),

@@ -1,0 +1,57 @@
+"""An agent's own heartbeats in its recalls: those that its prompt shows anyway are left out, and the others are few.
+
+A narrative quotes what it is about, so narratives would displace facts; and an agent that reads its latest narratives
+again and again repeats them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from arbor.heartbeat.failure_modes import is_alike, words_of
+from arbor.heartbeat.situation import Situation
+from arbor.memory.recall_request import EVERYTHING, MAX_LIMIT, RecallFilter
+from arbor.memory.values import HEARTBEATS_SESSION, Recalled
+from arbor.values import replace
+
+#: Every memory but those of the agent's own heartbeats.
+NOT_OWN_HEARTBEATS = replace(EVERYTHING, without_session=HEARTBEATS_SESSION)
+#: Memories to recall for each one that is chosen: the others make up for own heartbeats that are left out.
+_ASKED_FOR = 3
+
+
+def past_of(situation: Situation) -> RecallFilter:
+    """Return the filter that leaves out the heartbeats in the prompt: the latest events are shown there."""
+    if not situation.recent:
+        return EVERYTHING
+    return replace(NOT_OWN_HEARTBEATS, without_since=min(memory.at for memory in situation.recent))
+
+
+def asked_for(limit: int) -> int:
+    """Return the limit of a recall of which `choose` returns `limit` memories."""
+    return min(MAX_LIMIT, _ASKED_FOR * limit)
+
+
+def choose(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:
+    """Return the first `limit` memories, at most half of them own heartbeats, none almost the same as a shown one."""
+    most_own = (limit + 1) // 2
+    known = [words_of(text) for text in _shown(situation)]
+    chosen: list[Recalled] = []
+    own = 0
+    for memory in found:
+        if memory.session == HEARTBEATS_SESSION:
+            words = words_of(memory.content)
+            if own == most_own or any(is_alike(words, other) for other in known):
+                continue
+            known.append(words)
+            own += 1
+        chosen.append(memory)
+        if len(chosen) == limit:
+            break
+    return chosen
+
+
+def _shown(situation: Situation) -> Iterator[str]:
+    yield from (memory.content for memory in situation.recent)
+    if situation.last_beat is not None:
+        yield situation.last_beat.narrative
