@@ -9,7 +9,6 @@ from typing import Any
 
 from arbor.clock import when
 from arbor.contacts.cooldown import spoken
-from arbor.goals.injection import calls_for_work
 from arbor.heartbeat.budgets import MAX_BONUS, MAX_ENERGY, REGENERATION, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import (
@@ -155,9 +154,8 @@ def directive(situation: Situation) -> str:
 
 
 def _foremost_is_unplanned(situation: Situation) -> bool:
-    """Return whether the most important goal that calls for work is unblocked and has no intents."""
-    work = (goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule))
-    foremost = next(work, None)
+    """Return whether the most important goal that can be worked on has no intents."""
+    foremost = situation.foremost_goal
     if foremost is None or foremost.blocked_by:
         return False
     return all(intent.goal_id != foremost.id for intent in situation.intents)
