@@ -33,12 +33,16 @@ def asked_for(limit: int) -> int:
 
 
 def choose(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:
-    """Return the first `limit` memories, at most half of them own heartbeats, none almost the same as a shown one."""
+    """Return the best `limit` memories, at most half of them own heartbeats, none almost the same as a shown one.
+
+    What does not fit the query at all, and only fills the limit, comes last, the latest first.
+    """
     most_own = (limit + 1) // 2
     known = [words_of(text) for text in _shown(situation)]
     chosen: list[Recalled] = []
     own = 0
-    for memory in found:
+    fillers = sorted((memory for memory in found if not _fits(memory)), key=_latest_first)
+    for memory in (*filter(_fits, found), *fillers):
         if memory.session == HEARTBEATS_SESSION:
             words = words_of(memory.content)
             if own == most_own or any(is_alike(words, other) for other in known):
@@ -49,6 +53,15 @@ def choose(found: Sequence[Recalled], *, limit: int, situation: Situation) -> li
         if len(chosen) == limit:
             break
     return chosen
+
+
+def _fits(memory: Recalled) -> bool:
+    terms = memory.terms
+    return any((terms.meaning, terms.words, terms.neighbours, terms.association, terms.speaker, terms.time))
+
+
+def _latest_first(memory: Recalled) -> float:
+    return -memory.occurred_at.timestamp()
 
 
 def _shown(situation: Situation) -> Iterator[str]:

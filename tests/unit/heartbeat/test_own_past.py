@@ -7,7 +7,7 @@ from datetime import timedelta
 from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.situation import LastHeartbeat, Mode
 from arbor.memory.recall_request import EVERYTHING
-from arbor.memory.values import HEARTBEATS_SESSION, Recalled
+from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
 from tests.unit.heartbeat.beats import recalled
 from tests.unit.heartbeat.builders import NOW, memory, situation
 
@@ -49,6 +49,16 @@ def test_facts_are_chosen_however_alike() -> None:
     facts = [recalled(number, content=STORIES[0]) for number in range(1, 4)]
     shown = situation(recent=[memory(content=STORIES[0])])
     assert choose(facts, limit=5, situation=shown) == facts
+
+
+def test_what_only_fills_the_limit_comes_last() -> None:
+    weighty = ScoreTerms(importance=0.05, recency=0.05)
+    old, new = (
+        recalled(number, terms=weighty, occurred_at=NOW - timedelta(days=days))
+        for number, days in ((1, 9), (2, 1))
+    )
+    slight = recalled(3, terms=ScoreTerms(words=0.01))
+    assert choose([old, new, slight], limit=2, situation=situation()) == [slight, new]
 
 
 def test_a_recall_asks_for_more_than_is_chosen() -> None:
