@@ -60,6 +60,8 @@ class MemoryView(SituationPart):
     type: MemoryType
     content: str
     role: str = ""
+    #: The id of the episode that it summarizes.
+    episode: str = ""
     at: datetime
     importance: float = 0.5
     score: float | None = None
@@ -81,6 +83,8 @@ class ClusterView(SituationPart):
     emotional_valence: float = 0.0
     emotional_intensity: float = 0.0
     activation: float = 0.0
+    #: Names of related clusters, the nearest first.
+    related: list[str] = []
 
 
 class PerceptView(SituationPart):

@@ -48,7 +48,7 @@ class Memory(TenantModel):
     retention = models.CharField(
         max_length=9, choices=[(r.value, r.value) for r in Retention], default=Retention.LASTING
     )
-    #: The stretch of time it belongs to, and its place there; empty for what did not happen but is so.
+    #: The stretch of time it belongs to, and its place there, 0 for its summary; empty for what did not happen but is so.
     episode = TenantForeignKey(
         Episode, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="memories"
     )

@@ -176,6 +176,7 @@ def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
     return f"## {title}\n" + data.block(
         f"[{memory.id}] {when(memory.at)}, {memory.type}"
         + (f", from {line(memory.role)}" if memory.role else "")
+        + (f", summary of the episode {memory.episode}" if memory.episode else "")
         + f": {line(memory.content, MEMORY_LENGTH)}"
         for memory in memories
     )
@@ -188,6 +189,7 @@ def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
         line(cluster.name)
         + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
         + f" ({_feeling(cluster)})"
+        + (f"; related themes: {line('; '.join(cluster.related))}" if cluster.related else "")
         for cluster in clusters
     )
 

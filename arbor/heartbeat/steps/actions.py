@@ -29,6 +29,7 @@ from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
 from arbor.heartbeat.steps.round_trips import with_percepts_received
+from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -180,6 +181,8 @@ def recall(execution: Execution, decision: Decision) -> Act:
 def _read_out(memory: Recalled) -> str:
     """Return a memory as a line of the next round trip."""
     said = f", from {memory.role}" if memory.role else ""
+    if episode_id := summarized_episode(memory.session):
+        said += f", summary of the episode {episode_id}"
     return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{said}: {line(memory.content, READ_LENGTH)}"
 
 

@@ -25,6 +25,7 @@ from arbor.heartbeat.pacing import (
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
 from arbor.heartbeat.state import Beat, Focus, Opening
 from arbor.heartbeat.usage import Degradation, renewed_at, withheld
+from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -235,6 +236,7 @@ def memory_view(memory: Recalled) -> MemoryView:
         type=memory.type,
         content=memory.content,
         role=memory.role,
+        episode=str(summarized_episode(memory.session) or ""),
         at=memory.occurred_at,
         importance=memory.importance,
         score=round(memory.score, 4) if memory.terms.total else None,
