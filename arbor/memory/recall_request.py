@@ -36,6 +36,8 @@ class RecallFilter:
     #: A concept it is a case of, or of a narrower one: its id or its name.
     concept: UUID | str | None = None
     episode: UUID | None = None
+    #: A cluster that it is a member of: its id or its name, in any case.
+    cluster: UUID | str | None = None
 
     def __post_init__(self) -> None:
         if wrong := sorted(str(memory_type) for memory_type in self.types if memory_type not in MemoryType):
@@ -48,8 +50,9 @@ class RecallFilter:
             if "\0" in text:
                 raise Invalid(f"{name} must have no NUL, got {text!r}")
         self._check_times()
-        if isinstance(self.concept, str) and (not self.concept.strip() or "\0" in self.concept):
-            raise Invalid(f"a concept is named by its id or its name, without NUL; got {self.concept!r}")
+        for name, named in (("concept", self.concept), ("theme", self.cluster)):
+            if isinstance(named, str) and (not named.strip() or "\0" in named):
+                raise Invalid(f"a {name} is named by its id or its name, without NUL; got {named!r}")
 
     def _check_times(self) -> None:
         for name in ("since", "until", "without_since"):

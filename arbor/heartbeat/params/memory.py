@@ -13,9 +13,11 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
+from arbor.ids import read_id
 from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
 
@@ -87,6 +89,17 @@ def _moment(value: Any) -> Any:
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 
+def _named(value: Any) -> Any:
+    """Return a name, empty for none."""
+    return "" if value is None else value
+
+
+#: The name of something that restricts a recall; empty: nothing does.
+FilterName = Annotated[
+    str, BeforeValidator(_named), StringConstraints(max_length=200), WithJsonSchema({"type": "string"})
+]
+
+
 class RecallParams(ActionParams):
     """A query, and filters."""
 
@@ -115,6 +128,19 @@ class RecallParams(ActionParams):
         Field(description="before that day"),
         WithJsonSchema({"type": "string"}),
     ] = None
+
+    concept: Annotated[FilterName, Field(description="only cases of this concept, or of a narrower one")] = ""
+    theme: Annotated[FilterName, Field(description="only what belongs to this theme, by its name")] = ""
+    episode: Annotated[
+        FilterName, Field(description="only what happened in this episode: the id that its summary names")
+    ] = ""
+
+    @field_validator("episode")
+    @classmethod
+    def _names_episode(cls, value: str) -> str:
+        if value and read_id(value) is None:
+            raise ValueError("expected the id of an episode, as a summary names it")
+        return value
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

@@ -12,8 +12,8 @@ from arbor.memory.recall_request import RecallFilter
 
 
 def can_answer(only: RecallFilter) -> bool:
-    """Return whether an image can answer a filter: images have no concepts."""
-    return only.concept is None
+    """Return whether an image can answer a filter: images have neither concepts nor clusters."""
+    return only.concept is None and only.cluster is None
 
 
 def passing_rows(image: MindImage, only: RecallFilter, *, now: int) -> Flags | None:

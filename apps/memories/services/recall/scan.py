@@ -260,6 +260,8 @@ def filter_conditions(only: RecallFilter) -> tuple[str, dict[str, Any]]:
         "episode": only.episode,
         "concept": only.concept if isinstance(only.concept, UUID) else None,
         "concept_key": concept_key(only.concept) if isinstance(only.concept, str) else None,
+        "cluster": only.cluster if isinstance(only.cluster, UUID) else None,
+        "cluster_name": " ".join(only.cluster.split()) if isinstance(only.cluster, str) else None,
     }
     given = {name: value for name, value in values.items() if value is not None}
     names = given.keys() - {"without"} if "without_since" in given else given.keys()
