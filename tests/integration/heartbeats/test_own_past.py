@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from apps.agents.models import Agent
 from apps.fleet.contact import message_agent
 from apps.goals.models import Goal
@@ -12,6 +14,7 @@ from arbor.goals.values import GoalState
 from arbor.memory.values import HEARTBEATS_SESSION
 from tests.integration.heartbeats.beater import Beater, action_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.memories.in_scope import recall_in_scope
 
 DAYS_AT_SEA = (
     "Gulls nested upon the tower again.",
@@ -48,6 +51,17 @@ def test_an_agent_recalls_its_own_heartbeats(beater: Beater, agent: Agent) -> No
     assert CHARTED in relevant_of(prompt)
     # The latest ones stand among the latest events, and nowhere else.
     assert DAYS_AT_SEA[-1] not in relevant_of(prompt)
+
+
+def test_a_mood_brings_back_heartbeats_that_felt_so(beater: Beater, agent: Agent) -> None:
+    beater.beat(reply_of(thinking=CHARTED, concerns=["the reef dies", "nobody listens"]))
+    lead_a_life(beater)
+    with tenant_transaction(agent.tenant_id):
+        worried = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)
+        assert worried.emotional_valence < 0
+        found = recall_in_scope(agent_id=agent.id, text=CHARTED, vector=None, limit=20, mood=-1.0)
+    moods = {memory.id: memory.terms.mood for memory in found}
+    assert moods[worried.id] == pytest.approx(0.05 * -worried.emotional_valence)
 
 
 def test_the_recall_action_finds_own_heartbeats(beater: Beater, agent: Agent) -> None:

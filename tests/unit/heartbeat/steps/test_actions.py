@@ -187,6 +187,33 @@ def test_a_recall_asks_for_what_the_parameters_say_and_brings_it() -> None:
     assert heartbeat.effects.recalls == ({found[0].id: 1.0, found[1].id: 0.5},)
 
 
+@pytest.mark.parametrize(
+    ("params", "asked"),
+    [
+        ({}, (None, None, None)),
+        ({"concept": "tree", "theme": "garden, trees"}, ("tree", "garden, trees", None)),
+        (
+            {"concept": str(UUID(int=1)), "theme": str(UUID(int=2)), "episode": str(UUID(int=3))},
+            (UUID(int=1), UUID(int=2), UUID(int=3)),
+        ),
+    ],
+)
+def test_a_recall_may_name_a_concept_a_theme_and_an_episode(
+    params: dict[str, str], asked: tuple[Any, ...]
+) -> None:
+    answers = Answers({RecallRequest: []})
+    acted(paid("recall", query="ferries", **params), answers=answers)
+    only = answers.asked[0].only
+    assert (only.concept, only.cluster, only.episode) == asked
+
+
+def test_a_recalled_summary_names_its_episode() -> None:
+    summary = recalled(1, session=f"episode:{UUID(int=9)}")
+    answers = Answers({RecallRequest: [summary], Themes: []})
+    heartbeat = acted(paid("recall", query="ferries"), answers=answers)
+    assert f"summary of the episode {UUID(int=9)}: memory 1" in heartbeat.deeds[0].result.brought
+
+
 def test_a_recall_that_finds_nothing_says_so_and_counts_as_none() -> None:
     answers = Answers({RecallRequest: []})
     heartbeat = acted(paid("recall", query="ferries"), answers=answers)
