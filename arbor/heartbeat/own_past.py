@@ -21,7 +21,12 @@ _ASKED_FOR = 3
 
 
 def past_of(situation: Situation) -> RecallFilter:
-    """Return the filter that leaves out the heartbeats in the prompt: the latest events are shown there."""
+    """Return the filter that leaves out the heartbeats in the prompt: the latest events are shown there.
+
+    Rules repeat what they recall, so the reflex policy recalls own heartbeats only about something that reached it.
+    """
+    if situation.model_is_reflex and not situation.percepts:
+        return NOT_OWN_HEARTBEATS
     if not situation.recent:
         return EVERYTHING
     return replace(NOT_OWN_HEARTBEATS, without_since=min(memory.at for memory in situation.recent))
@@ -37,7 +42,7 @@ def choose(found: Sequence[Recalled], *, limit: int, situation: Situation) -> li
 
     What does not fit the query at all, and only fills the limit, comes last, the latest first.
     """
-    most_own = (limit + 1) // 2
+    most_own = max(1, limit // 2)
     known = [words_of(text) for text in _shown(situation)]
     chosen: list[Recalled] = []
     own = 0

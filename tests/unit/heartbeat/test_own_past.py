@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from arbor.heartbeat.own_past import asked_for, choose, past_of
+from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, asked_for, choose, past_of
 from arbor.heartbeat.situation import LastHeartbeat, Mode
 from arbor.memory.recall_request import EVERYTHING
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
 from tests.unit.heartbeat.beats import recalled
-from tests.unit.heartbeat.builders import NOW, memory, situation
+from tests.unit.heartbeat.builders import NOW, memory, percept, situation
 
 STORIES = (
     "I charted the northern reef with Ada.",
@@ -28,6 +28,11 @@ def test_the_latest_events_bound_what_is_left_out() -> None:
     only = past_of(situation(recent=recent))
     assert (only.without_session, only.without_since) == (HEARTBEATS_SESSION, NOW - timedelta(hours=3))
     assert past_of(situation()) == EVERYTHING
+
+
+def test_the_reflex_policy_recalls_its_past_only_when_asked() -> None:
+    assert past_of(situation(model_is_reflex=True)) == NOT_OWN_HEARTBEATS
+    assert past_of(situation(model_is_reflex=True, percepts=[percept()])) == EVERYTHING
 
 
 def test_at_most_half_are_own_heartbeats() -> None:

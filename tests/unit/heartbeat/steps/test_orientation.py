@@ -132,7 +132,7 @@ def test_own_heartbeats_that_the_prompt_shows_are_not_recalled() -> None:
     only = answers.asked[0].only
     assert (only.without_session, only.without_since) == ("heartbeats", NOW - timedelta(hours=2))
     chosen = [found.id for found in result.situation.relevant]
-    assert chosen == [str(found.id) for found in (*told[:3], *facts[:2])]
+    assert chosen == [str(found.id) for found in (*told[:2], *facts[:3])]
     # What the prompt does not show was not used.
     assert [str(memory_id) for memory_id in result.effects.recalls[0]] == chosen
 
