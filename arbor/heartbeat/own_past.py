@@ -7,6 +7,7 @@ again and again repeats them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 from arbor.heartbeat.failure_modes import is_alike, words_of
 from arbor.heartbeat.situation import Situation
@@ -42,22 +43,26 @@ def choose(found: Sequence[Recalled], *, limit: int, situation: Situation) -> li
 
     What does not fit the query at all, and only fills the limit, comes last, the latest first.
     """
-    most_own = max(1, limit // 2)
-    known = [words_of(text) for text in _shown(situation)]
-    chosen: list[Recalled] = []
-    own = 0
     fillers = sorted((memory for memory in found if not _fits(memory)), key=_latest_first)
-    for memory in (*filter(_fits, found), *fillers):
-        if memory.session == HEARTBEATS_SESSION:
-            words = words_of(memory.content)
-            if own == most_own or any(is_alike(words, other) for other in known):
-                continue
+    in_order = [*filter(_fits, found), *fillers]
+    own = set(_own_heartbeats(in_order, most=max(1, limit // 2), situation=situation))
+    return [memory for memory in in_order if memory.session != HEARTBEATS_SESSION or memory.id in own][:limit]
+
+
+def _own_heartbeats(found: Sequence[Recalled], *, most: int, situation: Situation) -> Iterator[UUID]:
+    """Yield the ids of the first own heartbeats that are not almost the same as a shown or an earlier one."""
+    narratives = [memory for memory in found if memory.session == HEARTBEATS_SESSION]
+    if not narratives:
+        return
+    known = [words_of(text) for text in _shown(situation)]
+    for memory in narratives:
+        words = words_of(memory.content)
+        if not any(is_alike(words, other) for other in known):
             known.append(words)
-            own += 1
-        chosen.append(memory)
-        if len(chosen) == limit:
-            break
-    return chosen
+            yield memory.id
+            most -= 1
+        if not most:
+            return
 
 
 def _fits(memory: Recalled) -> bool:
