@@ -113,7 +113,7 @@ class RecallParams(ActionParams):
     types: Annotated[
         tuple[MemoryType, ...],
         BeforeValidator(_listed),
-        Field(description="only these types"),
+        Field(description="of these types"),
         text_list("", most=len(MemoryType)),
     ] = ()
     since: Annotated[
@@ -129,11 +129,9 @@ class RecallParams(ActionParams):
         WithJsonSchema({"type": "string"}),
     ] = None
 
-    concept: Annotated[FilterName, Field(description="only cases of this concept, or of a narrower one")] = ""
-    theme: Annotated[FilterName, Field(description="only what belongs to this theme, by its name")] = ""
-    episode: Annotated[
-        FilterName, Field(description="only what happened in this episode: the id that its summary names")
-    ] = ""
+    concept: Annotated[FilterName, Field(description="its name")] = ""
+    theme: Annotated[FilterName, Field(description="its name")] = ""
+    episode: Annotated[FilterName, Field(description="its id")] = ""
 
     @field_validator("episode")
     @classmethod
@@ -183,7 +181,7 @@ class ReflectParams(ActionParams):
     focus: Annotated[
         str,
         StringConstraints(max_length=QUERY_LENGTH),
-        Field(description=f"what it is about, up to {QUERY_LENGTH} characters (default none)"),
+        Field(description=f"what it is about, up to {QUERY_LENGTH} characters"),
     ] = ""
     rests_on: Annotated[
         tuple[Id, ...],
@@ -197,8 +195,8 @@ class ReflectParams(ActionParams):
 class ConnectParams(ActionParams):
     """Two things and their relation."""
 
-    from_id: Annotated[Id, Field(description="id of a memory, goal or belief you see")]
-    to_id: Annotated[Id, Field(description="id of another one you see")]
+    from_id: Annotated[Id, Field(description="id of a memory, goal or belief")]
+    to_id: Annotated[Id, Field(description="id of another one")]
     relation: Annotated[Relation, BeforeValidator(lower), Field(description="one of " + ", ".join(Relation))]
 
 

@@ -71,4 +71,5 @@ def test_what_nothing_can_be_is_refused_and_costs_nothing(
     done = outcome_of(agent)
     assert (done["verdict"], done["cost"]) == ("invalid", 0)
     assert reason in done["reason"]
-    assert "types: only these types; since: from YYYY-MM-DD on; until: before that day" in prompt
+    assert "types: of these types; since: from YYYY-MM-DD on; until: before that day" in prompt
+    assert "concept: its name; theme: its name; episode: its id" in prompt
