@@ -166,7 +166,10 @@ class Runtime:
 
     def active_plan(self, agent: AgentRef) -> PlanView | None:
         """Return the active plan of the agent's most important goal that has one."""
-        order = {goal.id: place for place, goal in enumerate(self.goals(agent).all)}
+        goals = sorted(
+            self.goals(agent).all, key=lambda goal: (goal.state is not GoalState.ACTIVE, -goal.priority)
+        )
+        order = {goal.id: place for place, goal in enumerate(goals)}
         with tenant_transaction(self._tenant_id):
             plans = [
                 plan for plan in plan_views(agent_id=self._find(agent).id) if plan.status is PlanStatus.ACTIVE

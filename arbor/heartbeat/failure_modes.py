@@ -183,19 +183,19 @@ def _same_story(narratives: Sequence[frozenset[str]]) -> str:
     """Return a sentence about repeated narratives, given latest first; empty if they differ."""
     run_length = 1
     for later, earlier in itertools.pairwise(narratives):
-        if not _are_alike(later, earlier):
+        if not are_alike(later, earlier):
             break
         run_length += 1
     if run_length >= HEARTBEATS_OF_A_LOOP:
         return f"Your last {run_length} heartbeats were almost the same."
     # Where each of five narratives has a similar one, there are at most two different narratives.
     in_turn = len(narratives) == NARRATIVES_READ and all(
-        any(_are_alike(story, other) for other in narratives if other is not story) for story in narratives
+        any(are_alike(story, other) for other in narratives if other is not story) for story in narratives
     )
     return f"Your last {len(narratives)} heartbeats went back and forth between the same." if in_turn else ""
 
 
-def _are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
+def are_alike(first: frozenset[str], second: frozenset[str]) -> bool:
     """Return whether two narratives, as sets of words, are nearly the same."""
     if first == second:
         return True

@@ -73,8 +73,8 @@ def why_mode(situation: Situation) -> str:
 def focus_text(situation: Situation) -> str:
     """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 
-    In order of precedence: the foremost_percept percept, the next intent, the first goal, a question or concern, the latest
-    thought, the latest memories.
+    In order of precedence: the foremost_percept percept, the most important goal with its next intent, a question or concern,
+    the latest thought, the latest memories.
     """
     return " ".join(_focus(situation).split())[:QUERY_LENGTH]
 
@@ -90,11 +90,10 @@ def _focus(situation: Situation) -> str:
         return percept.content
     memory = situation.working_memory
     if mode_of(situation) is not Mode.CONSOLIDATION:
-        goals = {goal.id: goal for goal in situation.active_goals}
-        for intent in situation.pending_intents:
-            return f"{intent.description} {goals[intent.goal_id].title}"
-        for goal in goals.values():
-            return f"{goal.title} {goal.description}"
+        if goal := situation.foremost_goal or next(iter(situation.active_goals), None):
+            steps = (intent for intent in situation.pending_intents if intent.goal_id == goal.id)
+            step = next(steps, None)
+            return f"{step.description} {goal.title}" if step else f"{goal.title} {goal.description}"
         for line in (*reversed(memory.curiosity), *reversed(memory.concerns)):
             return line
     if memory.thoughts:

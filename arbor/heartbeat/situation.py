@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from arbor.goals.injection import calls_for_work
 from arbor.goals.intents import IntentStatus
 from arbor.goals.plans import PlanStatus
 from arbor.goals.values import GoalState
@@ -59,6 +60,8 @@ class MemoryView(SituationPart):
     type: MemoryType
     content: str
     role: str = ""
+    #: The id of the episode that it summarizes.
+    episode: str = ""
     at: datetime
     importance: float = 0.5
     score: float | None = None
@@ -80,6 +83,8 @@ class ClusterView(SituationPart):
     emotional_valence: float = 0.0
     emotional_intensity: float = 0.0
     activation: float = 0.0
+    #: Names of related clusters, the nearest first.
+    related: list[str] = []
 
 
 class PerceptView(SituationPart):
@@ -253,13 +258,20 @@ class Situation(SituationPart):
 
     @property
     def pending_intents(self) -> list[IntentView]:
-        """Return the pending intents of active goals, in order."""
-        active = {goal.id for goal in self.goals if goal.state is GoalState.ACTIVE}
-        return [
+        """Return the pending intents of active goals, those of the most important goal first, of one goal in order."""
+        places = {goal.id: place for place, goal in enumerate(self.active_goals)}
+        pending = (
             intent
             for intent in self.intents
-            if intent.status is IntentStatus.PENDING and intent.goal_id in active
-        ]
+            if intent.status is IntentStatus.PENDING and intent.goal_id in places
+        )
+        return sorted(pending, key=lambda intent: places[intent.goal_id])
+
+    @property
+    def foremost_goal(self) -> GoalView | None:
+        """Return the most important active goal that calls for work; one that waits for something, last."""
+        work = [goal for goal in self.active_goals if calls_for_work(goal.layer, goal.rule)]
+        return next((goal for goal in work if not goal.blocked_by), work[0] if work else None)
 
     def plan_of(self, goal_id: str) -> PlanView | None:
         """Return a goal's active plan, or else a draft."""

@@ -47,6 +47,8 @@ class ActiveCluster:
     emotional_intensity: float
     activation: float
     members: int
+    #: The names of the clusters most related to it.
+    related: tuple[str, ...] = ()
 
 
 def level_after(level: float, elapsed: timedelta, half_life: timedelta) -> float:

@@ -11,6 +11,8 @@ from uuid import UUID
 import numpy as np
 import numpy.typing as npt
 
+from arbor.memory.values import HEARTBEATS_SESSION
+
 type Numbers = npt.NDArray[np.float64]
 type Places = npt.NDArray[np.int64]
 type Flags = npt.NDArray[np.bool_]
@@ -62,7 +64,7 @@ class Candidates:
     words: Numbers
     #: NaN while the memory is not embedded.
     similarity: Numbers
-    #: A number for each session, from 0; -1: none.
+    #: A number for each session, from 0; -1: none, or one that is no context (`session_numbers`).
     session: Places
     position: Places
     role: Sequence[str]
@@ -147,9 +149,9 @@ def whole(ids: npt.NDArray[np.uint64]) -> list[UUID]:
 
 
 def session_numbers(sessions: Sequence[str]) -> Places:
-    """Return a number for each session, equal for equal names; -1 for no session."""
-    numbers: dict[str, int] = {"": -1}
-    return np.array([numbers.setdefault(session, len(numbers) - 1) for session in sessions], dtype=np.int64)
+    """Return a number for each session, equal for equal names; -1 for no session, and for an agent's heartbeats."""
+    numbers = dict.fromkeys(("", HEARTBEATS_SESSION), -1)
+    return np.array([numbers.setdefault(session, len(numbers) - 2) for session in sessions], dtype=np.int64)
 
 
 def id_numbers(ids: npt.NDArray[np.uint64]) -> Places:

@@ -8,13 +8,25 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
-from arbor.ids import uuid7
+from arbor.ids import read_id, uuid7
 from arbor.memory.forgetting import days_between, relevance
 from arbor.memory.timespan import TimeSpan
 from arbor.memory.values import DEFAULT_DECAY_RATE
 
 #: The longest silence within an episode.
 DEFAULT_GAP = timedelta(minutes=30)
+#: Sessions of memories that are summaries: each is alone in its own, so that it has no place among the turns.
+_SUMMARY = "episode:"
+
+
+def session_of_summary(episode_id: UUID) -> str:
+    """Return the session of the memory that is an episode's summary."""
+    return f"{_SUMMARY}{episode_id}"
+
+
+def summarized_episode(session: str) -> UUID | None:
+    """Return the episode of the summary that has this session; None for any other session."""
+    return read_id(session.removeprefix(_SUMMARY)) if session.startswith(_SUMMARY) else None
 
 
 @dataclass(frozen=True, kw_only=True)

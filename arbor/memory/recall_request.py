@@ -28,12 +28,16 @@ class RecallFilter:
     until: datetime | None = None
     session: str = ""
     without_session: str = ""
+    #: Leaves out only what happened in that session from then on.
+    without_since: datetime | None = None
     #: From 0 to 1.
     min_importance: float = 0.0
     min_trust: float = 0.0
     #: A concept, by id or name, that the memory is a case of, directly or through a narrower one.
     concept: UUID | str | None = None
     episode: UUID | None = None
+    #: A cluster that it is a member of: its id or its name, in any case.
+    cluster: UUID | str | None = None
 
     def __post_init__(self) -> None:
         if wrong := sorted(str(memory_type) for memory_type in self.types if memory_type not in MemoryType):
@@ -46,11 +50,13 @@ class RecallFilter:
             if "\0" in text:
                 raise Invalid(f"{name} must have no NUL, got {text!r}")
         self._check_times()
-        if isinstance(self.concept, str) and (not self.concept.strip() or "\0" in self.concept):
-            raise Invalid(f"a concept is named by its id or its name, without NUL; got {self.concept!r}")
+        for name, named in (("concept", self.concept), ("theme", self.cluster)):
+            if isinstance(named, str) and (not named.strip() or "\0" in named):
+                raise Invalid(f"a {name} is named by its id or its name, without NUL; got {named!r}")
 
     def _check_times(self) -> None:
-        for name, moment in (("since", self.since), ("until", self.until)):
+        for name in ("since", "until", "without_since"):
+            moment = getattr(self, name)
             if moment is not None:
                 check_moment(name, moment)
         if self.since is not None and self.until is not None and self.since >= self.until:

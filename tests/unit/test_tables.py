@@ -39,6 +39,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("apps/memories/services/retention/queries.py", "goals_goal"): (
         "A memory that an open goal needs is not forgotten; the candidates are chosen by one statement."
     ),
+    ("apps/memories/services/retention/queries.py", "goals_goalmemorylink"): "As above.",
     ("apps/memories/services/retention/queries.py", "contacts_chatmessage"): (
         "Purging a memory for good removes the text from the conversation that it comes from, in the same transaction."
     ),

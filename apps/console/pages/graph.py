@@ -57,7 +57,7 @@ class EpisodePage:
 def read_episode(episode: Episode) -> EpisodePage:
     """Read an episode's page in the current tenant."""
     memories = list(
-        Memory.objects.filter(episode_id=episode.id)
+        Memory.objects.filter(episode_id=episode.id, sequence__gt=0)
         .only("tenant_id", "content", "role", "occurred_at", "sequence", "importance", "status", "type")
         .order_by("sequence")[:EPISODE_MEMBERS_SHOWN]
     )

@@ -42,6 +42,7 @@ from arbor.heartbeat.tiers import ThinkTier, models_of
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import AspectView, BeliefView, MoodView, PreferenceView
 from arbor.heartbeat.working_memory import MAX_GOALS, WorkingMemory, with_goals
+from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall_request import QUERY_LENGTH, RecallRequest
 from arbor.memory.values import Recalled
 from arbor.models.handles import REFLEX
@@ -238,6 +239,7 @@ def _memory(memory: Recalled) -> MemoryView:
         type=memory.type,
         content=memory.content,
         role=memory.role,
+        episode=str(summarized_episode(memory.session) or ""),
         at=memory.occurred_at,
         importance=memory.importance,
         score=round(memory.score, 4),

@@ -40,9 +40,9 @@ from arbor.heartbeat import needs
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.reply import ProposalChoice
 from arbor.heartbeat.situation import BufferItemView
-from arbor.heartbeat.steps.orientation import BEATS_SESSION
 from arbor.ids import read_id
 from arbor.memory.recall_request import RecallRequest
+from arbor.memory.values import HEARTBEATS_SESSION
 
 log = structlog.get_logger(__name__)
 
@@ -263,7 +263,7 @@ def _cluster_names(_: Fetcher, open_need: OpenNeed) -> list[str]:
         recalled=need.recalled,
         vector=need.vector,
         model=need.model,
-        without_session=BEATS_SESSION,
+        without_session=HEARTBEATS_SESSION,
     )
     return [theme.name for theme in clusters]
 

@@ -45,7 +45,7 @@ SELECT a.id, a.name, a.public_id, a.model, a.character::text, a.genome::text, a.
     (SELECT coalesce(json_agg(memory ORDER BY memory.at), '[]') FROM (
         SELECT id, type, content, role, occurred_at AS at, importance FROM memories_memory
         WHERE tenant_id = a.tenant_id AND agent_id = a.id AND status = 'active' AND type = 'episodic'
-            AND (expires_at IS NULL OR expires_at > now()) AND occurred_at < 'infinity'
+            AND (episode_id IS NULL OR sequence > 0) AND (expires_at IS NULL OR expires_at > now()) AND occurred_at < 'infinity'
         ORDER BY occurred_at DESC LIMIT %(recent)s
     ) memory) AS recent,
     {SELF_COLUMNS},

@@ -28,6 +28,7 @@ from apps.memories.services.jobs.maintenance_flags import (
     extract_by_rule,
     waiting_memories,
 )
+from apps.memories.services.jobs.remembered_summaries import remember_summaries
 from apps.memories.services.jobs.rounds import Round, make_round
 from apps.memories.services.jobs.summaries import (
     Summary,
@@ -81,10 +82,11 @@ AND NOT EXISTS (
 
 
 def maintain_episodes() -> Round:
-    """Close the episodes that are over, and summarize closed ones after a while."""
+    """Close the episodes that are over, summarize closed ones after a while, and store summaries as memories."""
     rounds = [close_episodes()]
     waiting = _allowed(agents_with_unsummarized(), CallPurpose.SUMMARIZE)
     rounds.append(make_round("summaries", waiting=waiting, step=_summarize, lasts=_ROUND_DURATION))
+    rounds.append(remember_summaries())
     return _sum_of(rounds)
 
 

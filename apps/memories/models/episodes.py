@@ -32,6 +32,8 @@ class Episode(TenantModel):
     #: The author of the summary: a model, or the name of the rule.
     summarized_by = models.CharField(max_length=200, blank=True)
     summarized_at = models.DateTimeField(null=True)
+    #: The summary is a memory too (`Memory.sequence` 0), or needs none.
+    remembered = models.BooleanField(default=False, db_default=False)
     #: Failed attempts at a summary, and the last error.
     failures = models.PositiveSmallIntegerField(default=0)
     failure = models.TextField(blank=True)
@@ -63,6 +65,11 @@ class Episode(TenantModel):
                 fields=["tenant", "last_at"],
                 name="memories_episode_unembedded",
                 condition=models.Q(embedding__isnull=True, summarized_at__isnull=False),
+            ),
+            models.Index(
+                fields=["tenant", "agent"],
+                name="memories_episode_unremembered",
+                condition=models.Q(remembered=False, summarized_at__isnull=False),
             ),
             models.Index(
                 fields=["tenant", "last_at"],

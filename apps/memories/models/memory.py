@@ -48,7 +48,7 @@ class Memory(TenantModel):
     retention = models.CharField(
         max_length=9, choices=[(r.value, r.value) for r in Retention], default=Retention.LASTING
     )
-    #: The episode, and the place in it; empty for facts, which have no time.
+    #: The episode, and the place in it, 0 for its summary; empty for facts, which have no time.
     episode = TenantForeignKey(
         Episode, null=True, blank=True, deleting=OnDelete.SET_NULL, related_name="memories"
     )

@@ -13,9 +13,11 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
+from arbor.ids import read_id
 from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
 
@@ -87,6 +89,17 @@ def _moment(value: Any) -> Any:
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 
+def _named(value: Any) -> Any:
+    """Return a name, empty for none."""
+    return "" if value is None else value
+
+
+#: The name of something that restricts a recall; empty: nothing does.
+FilterName = Annotated[
+    str, BeforeValidator(_named), StringConstraints(max_length=200), WithJsonSchema({"type": "string"})
+]
+
+
 class RecallParams(ActionParams):
     """A query and filters."""
 
@@ -100,7 +113,7 @@ class RecallParams(ActionParams):
     types: Annotated[
         tuple[MemoryType, ...],
         BeforeValidator(_lower_words),
-        Field(description="only these types"),
+        Field(description="of these types"),
         text_list("", most=len(MemoryType)),
     ] = ()
     since: Annotated[
@@ -115,6 +128,17 @@ class RecallParams(ActionParams):
         Field(description="before that day"),
         WithJsonSchema({"type": "string"}),
     ] = None
+
+    concept: Annotated[FilterName, Field(description="its name")] = ""
+    theme: Annotated[FilterName, Field(description="its name")] = ""
+    episode: Annotated[FilterName, Field(description="its id")] = ""
+
+    @field_validator("episode")
+    @classmethod
+    def _names_episode(cls, value: str) -> str:
+        if value and read_id(value) is None:
+            raise ValueError("expected the id of an episode, as a summary names it")
+        return value
 
     @model_validator(mode="after")
     def _since_is_before_until(self) -> Self:
@@ -157,7 +181,7 @@ class ReflectParams(ActionParams):
     focus: Annotated[
         str,
         StringConstraints(max_length=QUERY_LENGTH),
-        Field(description=f"what it is about, up to {QUERY_LENGTH} characters (default none)"),
+        Field(description=f"what it is about, up to {QUERY_LENGTH} characters"),
     ] = ""
     rests_on: Annotated[
         tuple[Id, ...],
@@ -171,8 +195,8 @@ class ReflectParams(ActionParams):
 class ConnectParams(ActionParams):
     """Two things and their relation."""
 
-    from_id: Annotated[Id, Field(description="id of a memory, goal or belief you see")]
-    to_id: Annotated[Id, Field(description="id of another one you see")]
+    from_id: Annotated[Id, Field(description="id of a memory, goal or belief")]
+    to_id: Annotated[Id, Field(description="id of another one")]
     relation: Annotated[
         Relation, BeforeValidator(lower_case), Field(description="one of " + ", ".join(Relation))
     ]

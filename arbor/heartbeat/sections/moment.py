@@ -9,7 +9,6 @@ from typing import Any
 
 from arbor.clock import when
 from arbor.contacts.cooldown import spoken
-from arbor.goals.injection import calls_for_work
 from arbor.heartbeat.budgets import MAX_BONUS, MAX_ENERGY, REGENERATION, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import (
@@ -155,9 +154,8 @@ def directive(situation: Situation) -> str:
 
 
 def _first_goal_is_unplanned(situation: Situation) -> bool:
-    """Return whether the most important goal that calls for work is unblocked and has no intents."""
-    work = (goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule))
-    foremost_percept = next(work, None)
+    """Return whether the most important goal that can be worked on has no intents."""
+    foremost_percept = situation.foremost_goal
     if foremost_percept is None or foremost_percept.blocked_by:
         return False
     return all(intent.goal_id != foremost_percept.id for intent in situation.intents)
@@ -178,6 +176,7 @@ def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
     return f"## {title}\n" + data.block(
         f"[{memory.id}] {when(memory.at)}, {memory.type}"
         + (f", from {line(memory.role)}" if memory.role else "")
+        + (f", summary of the episode {memory.episode}" if memory.episode else "")
         + f": {line(memory.content, MEMORY_LENGTH)}"
         for memory in memories
     )
@@ -190,6 +189,7 @@ def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
         line(cluster.name)
         + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
         + f" ({_feeling(cluster)})"
+        + (f"; related themes: {line('; '.join(cluster.related))}" if cluster.related else "")
         for cluster in clusters
     )
 

@@ -14,6 +14,7 @@ from arbor.goals.values import GoalSource, GoalState, NewGoalRequest
 from arbor.heartbeat.decision import Decision, DecisionVerdict
 from arbor.heartbeat.effects import AuditNote
 from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Service, Themes
+from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.quotations import clip, line
 from arbor.heartbeat.results import (
     ActionOutcome,
@@ -27,8 +28,8 @@ from arbor.heartbeat.results import (
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps import new_memories
 from arbor.heartbeat.steps.inquiries import inquire, pending_work
-from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.heartbeat.steps.round_trips import with_percepts_received
+from arbor.memory.episodes import summarized_episode
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
@@ -151,16 +152,17 @@ def reach_out_user(execution: Execution, decision: Decision) -> Act:
 def recall(execution: Execution, decision: Decision) -> Act:
     """Recall memories about a query."""
     heartbeat, query = execution.heartbeat, str(decision.params["query"])
-    vector = heartbeat.vectors.get(query)
+    vector, limit = heartbeat.vectors.get(query), int(decision.params["limit"])
     memories: list[Recalled] = yield RecallRequest(
         agent_id=heartbeat.agent_id,
         text=query,
         vector=vector,
         model=heartbeat.embedding_model,
-        limit=decision.params["limit"],
+        limit=asked_for(limit),
         now=heartbeat.now,
-        only=new_memories.recall_filter(decision.params, NOT_OWN_BEATS),
+        only=new_memories.recall_filter(decision.params, past_of(heartbeat.situation)),
     )
+    found = choose(found, limit=limit, situation=heartbeat.situation)
     if not memories:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     execution.heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
@@ -179,6 +181,8 @@ def recall(execution: Execution, decision: Decision) -> Act:
 def _format_memory(memory: Recalled) -> str:
     """Return a memory as a line of the next round trip."""
     sender = f", from {memory.role}" if memory.role else ""
+    if episode_id := summarized_episode(memory.session):
+        said += f", summary of the episode {episode_id}"
     return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{sender}: {line(memory.content, RECALLED_LENGTH)}"
 
 

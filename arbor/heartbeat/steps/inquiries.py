@@ -10,11 +10,11 @@ from typing import Any
 from arbor.errors import ReplyInvalid
 from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.needs import CallReply, EndedCall, PlacedMemories, Placing, Question
+from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionRecord, ActionResult, answer
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.new_memories import OWN_CONCLUSION_TRUST
-from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.heartbeat.steps.round_trips import UNREACHABLE_ERRORS, with_next_model
 from arbor.memory.details import SemanticDetail
 from arbor.memory.recall_request import RecallRequest
@@ -123,7 +123,7 @@ def _after_search(heartbeat: Beat, inquiry: Inquiry, result: EndedCall) -> Steps
             model=heartbeat.embedding_model,
             limit=_RECALLED,
             now=heartbeat.now,
-            only=NOT_OWN_BEATS,
+            only=NOT_OWN_HEARTBEATS,
         )
         remembered = [memory.content for memory in recalled]
         if recalled:

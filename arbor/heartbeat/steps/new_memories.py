@@ -15,6 +15,7 @@ from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Situation
 from arbor.heartbeat.state import Beat
+from arbor.ids import read_id
 from arbor.memory.details import SemanticDetail
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.importance import appraise, at_least
@@ -119,7 +120,16 @@ def recall_filter(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter
         datetime.fromisoformat(params[name]) if params.get(name) else None for name in ("since", "until")
     )
     types = frozenset(MemoryType(name) for name in params.get("types", ()))
-    return replace(base, types=types, since=since, until=until)
+    concept, cluster = (params.get(name) or None for name in ("concept", "theme"))
+    return replace(
+        base,
+        types=types,
+        since=since,
+        until=until,
+        concept=read_id(concept) or concept,
+        cluster=read_id(cluster) or cluster,
+        episode=read_id(params.get("episode") or None),
+    )
 
 
 #: Trust in the agent's own conclusions: below 1, because a model can err.

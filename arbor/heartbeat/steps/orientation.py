@@ -12,6 +12,7 @@ from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
 from arbor.heartbeat.focus import focus_text, mode_of
 from arbor.heartbeat.needs import BufferItems, Embedding
+from arbor.heartbeat.own_past import asked_for, choose, past_of
 from arbor.heartbeat.pacing import (
     BY_ITSELF,
     ENDS_WHEN_IDLE,
@@ -24,7 +25,8 @@ from arbor.heartbeat.pacing import (
 from arbor.heartbeat.situation import BufferItemView, MemoryView, Mode, Situation
 from arbor.heartbeat.state import Beat, Focus, Opening
 from arbor.heartbeat.usage import Degradation, renewed_at, withheld
-from arbor.memory.recall_request import EVERYTHING, RecallRequest
+from arbor.memory.episodes import summarized_episode
+from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import Recalled
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.drives import URGENT, WAKING, Drives, in_touch, next_urgent_at, read_drives
@@ -159,10 +161,6 @@ def _since_reflection(heartbeats: Sequence[RecentHeartbeat]) -> int | None:
 RELEVANT_SHOWN = 5
 #: The most buffer items that are shown.
 BUFFER_ITEMS_SHOWN = 3
-#: The session of an agent's own heartbeats.
-BEATS_SESSION = "heartbeats"
-#: Excludes narratives: recalled ones would repeat from heartbeat to heartbeat, and recent ones are shown anyway.
-NOT_OWN_BEATS = replace(EVERYTHING, without_session=BEATS_SESSION)
 
 
 def focus(heartbeat: Beat) -> Steps[Beat]:
@@ -207,12 +205,13 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
         text=focused.text,
         vector=focused.vector,
         model=heartbeat.embedding_model,
-        limit=RELEVANT_SHOWN,
+        limit=asked_for(RELEVANT_SHOWN),
         now=heartbeat.now,
-        only=NOT_OWN_BEATS,
+        only=past_of(heartbeat.situation),
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
+    found = choose(found, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
     held: Sequence[BufferItemView] = []
     if opening and opening.held:
         held = yield BufferItems(
@@ -240,6 +239,7 @@ def memory_view(memory: Recalled) -> MemoryView:
         type=memory.type,
         content=memory.content,
         role=memory.role,
+        episode=str(summarized_episode(memory.session) or ""),
         at=memory.occurred_at,
         importance=memory.importance,
         score=round(memory.score, 4) if memory.terms.total else None,

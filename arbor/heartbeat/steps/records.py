@@ -9,6 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
+from arbor.goals.plans import LinkKind
 from arbor.heartbeat.budgets import BudgetKind
 from arbor.heartbeat.effects import Afterwards
 from arbor.heartbeat.failure_modes import RecentActivity, notices_of
@@ -17,6 +18,7 @@ from arbor.heartbeat.pacing import MESSAGE, NextHeartbeat, next_heartbeat
 from arbor.heartbeat.results import (
     ActionOutcome,
     ActionResult,
+    TurnRecord,
     finished_or_moved_goals,
     links_of,
 )
@@ -24,17 +26,19 @@ from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.narrative import narrate, valence
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
-from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at
+from arbor.heartbeat.steps.orientation import urgent_at
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
 from arbor.memory.buffer import NewBufferItem
 from arbor.memory.importance import appraise
-from arbor.memory.values import MemoryType, NewMemory, Retention
+from arbor.memory.values import HEARTBEATS_SESSION, MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.values import replace
 
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
+#: Narratives of a goal's beginning and end have no expiry; those in between would fill the quota of an old goal.
+_LASTING_LINKS = frozenset({LinkKind.ORIGIN, LinkKind.COMPLETION})
 #: Seed 003, 10.7: heartbeats in a row without a usable reply.
 NOPS_TO_WARN = 3
 NOPS_TO_DORMANCY = 10
@@ -84,10 +88,10 @@ def _store_memories(heartbeat: Beat, narrative: str, felt: float) -> Any:
         content=narrative,
         type=MemoryType.EPISODIC,
         importance=NARRATIVE_IMPORTANCE,
-        retention=_retention(heartbeat.whole.results),
+        retention=_retention(heartbeat.whole),
         emotional_valence=felt,
         occurred_at=heartbeat.now,
-        session=BEATS_SESSION,
+        session=HEARTBEATS_SESSION,
         position=heartbeat.situation.beat_number,
         source=heartbeat.source,
         detail={"mode": heartbeat.situation.mode.value},
@@ -142,9 +146,14 @@ def _refused_items(heartbeat: Beat) -> list[tuple[str, str]]:
     return [*dict.fromkeys((match.path, match.reason) for match in heartbeat.crossings if match.reason)]
 
 
-def _retention(results: Sequence[ActionResult]) -> Retention:
-    """Return the retention of a narrative: error if all attempts failed, else task."""
-    tried = [result.outcome for result in results if result.outcome is not ActionOutcome.BLOCKED]
+def _retention(whole: TurnRecord) -> Retention:
+    """Return the retention of a narrative: by what it did to goals, else error if all attempts failed, else task."""
+    links = {kind for _, kind in links_of(whole.goal_changes)}
+    if links & _LASTING_LINKS:
+        return Retention.LASTING
+    if links:
+        return Retention.DECISION
+    tried = [result.outcome for result in whole.results if result.outcome is not ActionOutcome.BLOCKED]
     failed = bool(tried) and all(outcome is ActionOutcome.FAILURE for outcome in tried)
     return Retention.ERROR if failed else Retention.TASK
 

@@ -17,7 +17,7 @@ from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.heartbeat.steps.orientation import BEATS_SESSION
+from arbor.memory.values import HEARTBEATS_SESSION
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, last_heartbeat
@@ -93,7 +93,7 @@ def test_a_lesson_is_trusted_as_its_source_and_tied_to_its_heartbeat(
     )
     with tenant_transaction(agent.tenant_id):
         source = f"heartbeat:{last_heartbeat(agent).id}"
-        heartbeat = Memory.objects.get(session=BEATS_SESSION).id
+        heartbeat = Memory.objects.get(session=HEARTBEATS_SESSION).id
         rows = {row.content: row for row in Memory.objects.filter(session="", source=source)}
         relations = set(Edge.objects.filter(target_id=heartbeat).values_list("source_id", "relation"))
     sources = {

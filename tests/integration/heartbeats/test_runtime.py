@@ -14,6 +14,7 @@ from apps.agents.models import Agent, AgentState, ScheduleState
 from apps.agents.services.percepts import perceive
 from apps.audit.models import AuditAction, AuditEvent
 from apps.fleet.runtime import Runtime
+from apps.goals.models import Goal
 from apps.goals.services.goals import add_plan, create_goal
 from apps.heartbeats.models import HeartbeatStatus
 from apps.selves.models import PeerModel, Preference
@@ -160,6 +161,23 @@ def test_goals_are_added_listed_by_layer_and_bounded(runtime: AgentRuntime, agen
 
     with pytest.raises(GoalStackFull):
         fill()
+
+
+def test_the_active_plan_is_the_most_urgent_goals(runtime: AgentRuntime, agent: Agent) -> None:
+    steps = PlanDraft(steps=[StepDraft(action="recall", description="look")])
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).update(state=GoalState.BACKBURNER)
+        long_term = {"layer": GoalLayer.ASPIRATION, "source": GoalSource.CURIOSITY}
+        urgent = {"layer": GoalLayer.TASK, "source": GoalSource.USER_REQUEST}
+        goals = [
+            create_goal(agent_id=agent.id, title=title, state=GoalState.ACTIVE, **details)
+            for title, details in (("Know the sea", long_term), ("Answer Mia", urgent))
+        ]
+        for goal in goals:
+            add_plan(agent_id=agent.id, goal_id=goal.id, draft=steps)
+    plan = runtime.active_plan(agent.id)
+    assert plan is not None
+    assert plan.goal_id == str(goals[1].id)
 
 
 def test_peers_are_found_by_id_and_by_name(runtime: AgentRuntime, agent: Agent) -> None:

@@ -121,7 +121,11 @@ def _passes(row: Memory, only: RecallFilter) -> bool:
         and (only.since is None or row.occurred_at >= only.since)
         and (only.until is None or row.occurred_at < only.until)
         and (not only.session or row.session == only.session)
-        and not (only.without_session and row.session == only.without_session)
+        and not (
+            only.without_session
+            and row.session == only.without_session
+            and (only.without_since is None or row.occurred_at >= only.without_since)
+        )
         and row.importance >= only.min_importance
         and row.trust >= only.min_trust
         and (only.episode is None or row.episode_id == only.episode)

@@ -15,6 +15,7 @@ from django.db import connections
 from apps.agents.models import Agent
 from apps.audit.models import AuditAction, AuditEvent
 from apps.goals.models import Goal
+from apps.goals.services.goals import link_memories
 from apps.memories.models import Edge, Memory, MemoryAccess, Mind
 from apps.memories.services.retention import forgetting
 from apps.memories.services.retention.forgetting import (
@@ -28,6 +29,7 @@ from apps.memories.services.retention.forgetting import (
 )
 from apps.memories.services.store.remember import store
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.plans import GoalLink, LinkKind
 from arbor.memory.forgetting import Policy, Reason
 from arbor.memory.values import MemoryStatus, MemoryType, Retention
 from tests.integration.memories.conftest import a_memory, at_once, memories_of, term_counts, true_counts
@@ -213,6 +215,30 @@ def test_permanent_and_needed_memories_stay_and_count(mind: Agent, settings: Any
     due_again(mind)
     assert fade_memories().done == 1
     assert archived(mind) == {ids[1], ids[2]}
+
+
+@pytest.mark.parametrize("kind", LinkKind)
+def test_memories_linked_to_open_goals_stay(mind: Agent, settings: Any, kind: LinkKind) -> None:
+    settings.ARBOR_MEMORY_QUOTA = 1
+    faded, crowded = keep(mind, {"importance": 0.0, "days": 900}, {"importance": 0.9})
+    with tenant_transaction(mind.tenant_id):
+        goal = Goal.objects.create(
+            tenant_id=mind.tenant_id,
+            agent_id=mind.id,
+            title="Map the reef",
+            state="queued",
+            touched_at=datetime.now(UTC),
+        )
+        link_memories([GoalLink(goal_id=goal.id, memory_id=faded, kind=kind)])
+        planned = {memory.memory_id for memory in plan_forgetting(agent_id=mind.id).memories}
+    assert planned == {crowded}
+    assert [fade_memories().done, clean_up_memories().done, keep_quotas().done] == [0, 0, 1]
+    assert archived(mind) == {crowded}
+    with tenant_transaction(mind.tenant_id):
+        Goal.objects.filter(id=goal.id).update(state="completed")
+    due_again(mind)
+    assert fade_memories().done == 1
+    assert archived(mind) == {faded, crowded}
 
 
 def test_an_agent_is_checked_daily_and_soon_after_growth(mind: Agent, settings: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from apps.agents.models import Agent
-from apps.memories.models import Concept, Memory, MemoryAccess, MemoryConcept
+from apps.memories.models import Cluster, ClusterMember, Concept, Memory, MemoryAccess, MemoryConcept
 from apps.memories.services.embedding.embedding import embed_texts
 from apps.memories.services.recall.activation import note_recall
 from apps.memories.services.recall.recaller import recall
@@ -104,6 +104,23 @@ def test_only_memories_of_a_concept_or_a_narrower_one_are_recalled(mind: Agent) 
     assert contents_of("Plant") == contents_of(plant.id) == {"The oak is old.", "The tulip is red."}
     assert contents_of("tree") == contents_of(tree.id) == {"The oak is old."}
     assert contents_of("river") == set()
+
+
+def test_only_memories_of_a_theme_are_recalled(mind: Agent) -> None:
+    keep(mind, *turns("The oak is old.", "The tulip is red.", "The boat is green."))
+    oak, tulip, _ = memories_of(mind)
+    with tenant_transaction(mind.tenant_id):
+        garden = Cluster.objects.create(tenant_id=mind.tenant_id, agent_id=mind.id, name="Garden, trees")
+        for memory in (oak, tulip):
+            ClusterMember.objects.create(
+                tenant_id=mind.tenant_id, cluster_id=garden.id, memory_id=memory.id, strength=0.5
+            )
+
+    def found(cluster: Any) -> set[str]:
+        return {memory.content for memory in find(mind, "the boat", only=RecallFilter(cluster=cluster))}
+
+    assert found(garden.id) == found("garden,  TREES") == {"The oak is old.", "The tulip is red."}
+    assert found("river") == set()
 
 
 @pytest.mark.parametrize("now", [datetime.min, datetime.max])  # noqa: DTZ901

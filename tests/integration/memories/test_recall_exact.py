@@ -216,6 +216,7 @@ def test_recall_without_a_session_equals_scoring_every_other_memory(mind: Agent)
         RecallFilter(session="session 3"),
         RecallFilter(min_importance=0.9),
         RecallFilter(min_trust=0.5, without_session="session 3"),
+        RecallFilter(without_session="session 3", without_since=NOW - timedelta(days=20)),
         RecallFilter(types=frozenset({MemoryType.EPISODIC}), since=NOW - timedelta(days=5)),
         RecallFilter(types=frozenset({MemoryType.SEMANTIC})),
     ],
@@ -333,7 +334,8 @@ def test_the_scan_reads_the_index_alone_under_forced_row_security(
             tenant_id=mind.tenant_id, request=RecallRequest(agent_id=mind.id, text="the ferry in the storm")
         )
         with tenant_transaction(mind.tenant_id):
-            recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, without_session="heartbeats")
+            own_past = RecallFilter(without_session="heartbeats", without_since=NOW)
+            recall_in_scope(agent_id=mind.id, text="tide", vector=None, limit=5, only=own_past)
     assert len(plans) == 2
     for plan in plans:
         scan = scan_of_the_mind(plan)

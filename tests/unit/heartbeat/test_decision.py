@@ -192,7 +192,15 @@ def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
         ("connect", {"from_id": "a", "to_id": "b", "relation": "DERIVED_FROM"}),
     )
 
-    assert recall.params == {"query": "ferries", "limit": 5, "types": [], "since": None, "until": None}
+    nothing: dict[str, Any] = {
+        "types": [],
+        "since": None,
+        "until": None,
+        "concept": "",
+        "theme": "",
+        "episode": "",
+    }
+    assert recall.params == {"query": "ferries", "limit": 5, **nothing}
     assert remember.params == {"content": "x", "type": "episodic", "importance": 0.7}
     assert remember.ignored == ["mood"]
     assert connect.params["relation"] == "derived_from"

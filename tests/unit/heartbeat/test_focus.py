@@ -74,6 +74,25 @@ MIND = WorkingMemory(
         ),
         ({"goals": [goal()], "intents": [intent("look")]}, "First, look Map the harbour"),
         ({"goals": [goal()]}, "Map the harbour Every part of the harbour has a name"),
+        # The most important goal, not the oldest step.
+        (
+            {
+                "goals": [goal(), goal("reef", priority=9.0)],
+                "intents": [intent("look"), intent("dive", goal_id="goal-reef")],
+            },
+            "First, dive Map the reef",
+        ),
+        (
+            {"goals": [goal(), goal("reef", priority=9.0)], "intents": [intent("look")]},
+            "Map the reef Every part of the reef has a name",
+        ),
+        (
+            {
+                "goals": [goal(), goal("reef", priority=9.0, blocked_by="the tide")],
+                "intents": [intent("look"), intent("dive", goal_id="goal-reef")],
+            },
+            "First, look Map the harbour",
+        ),
         ({"goals": [goal()], "beat_number": 5, "working_memory": MIND}, "the tide is out"),
         ({"working_memory": MIND}, "who built it"),
         ({"working_memory": WorkingMemory(concerns=["the map is old"])}, "the map is old"),

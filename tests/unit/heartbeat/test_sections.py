@@ -35,6 +35,8 @@ LESSER = goal("harbour", priority=2.0)
         ({"goals": [goal("reef", layer=GoalLayer.ASPIRATION), LESSER]}, False),
         ({"goals": [goal("reef", rule="survival"), LESSER]}, False),
         ({"goals": [LESSER, FOREMOST]}, True),
+        # The next important one is planned then, though one below it has steps.
+        ({"goals": [goal("reef", blocked_by="the tide"), goal("pier", priority=5.0), LESSER]}, True),
     ],
 )
 def test_the_foremost_goal_is_planned_before_a_lesser_one_goes_on(

@@ -392,3 +392,15 @@ def test_every_memory_that_use_can_lift_is_a_contender() -> None:
                 limit=limit,
             )
             assert {place.index for place in best} <= set(places.tolist())
+
+
+def test_an_agents_heartbeats_give_each_other_nothing() -> None:
+    beside = ({"words": 0.8, "position": 1}, {"words": 0.1, "position": 2})
+    talk = ranked(some(*({**place, "session": "talk"} for place in beside)))
+    heartbeats = ranked(some(*({**place, "session": "heartbeats"} for place in beside)))
+    alone = ranked(some(*beside))
+    assert {number: found.terms for number, found in heartbeats.items()} == {
+        number: found.terms for number, found in alone.items()
+    }
+    assert talk[2].terms.session > heartbeats[2].terms.session
+    assert talk[2].terms.neighbours > heartbeats[2].terms.neighbours == 0

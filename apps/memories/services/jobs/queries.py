@@ -140,7 +140,7 @@ EPISODE_TEXTS = """
 SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
     SELECT left(content, %(longest)s), role, type, occurred_at FROM memories_memory
     WHERE tenant_id = %(tenant)s AND episode_id = e.id AND status = 'active'
-        AND (expires_at IS NULL OR expires_at > now()) AND sequence %% (e.size / %(read)s + 1) = 0
+        AND (expires_at IS NULL OR expires_at > now()) AND sequence > 0 AND sequence %% (e.size / %(read)s + 1) = 0
     ORDER BY sequence, id LIMIT %(read)s
 ) m WHERE e.tenant_id = %(tenant)s AND e.id = ANY(%(ids)s::uuid[])
 """
@@ -148,10 +148,28 @@ SELECT e.id, m.* FROM memories_episode e CROSS JOIN LATERAL (
 # Write summaries with their vectors by one statement, where the episode has not changed.
 STORE_SUMMARIES = """
 UPDATE memories_episode e SET summary = r.summary, summarized_by = r.by, summarized_at = now(), lexical = r.lexical,
-    embedding = r.embedding, embedding_model = r.embedding_model, failure = ''
+    embedding = r.embedding, embedding_model = r.embedding_model, failure = '', remembered = false
 FROM json_to_recordset(%(rows)s::json) AS r(
     id uuid, size int, summary text, by text, lexical sparsevec, embedding halfvec, embedding_model text
 )
 WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.id = r.id AND e.summarized_at IS NULL
     AND e.ended_at IS NOT NULL AND e.size = r.size
+"""
+
+# Find agents for a round.
+AGENTS_WITH_UNREMEMBERED = """
+SELECT DISTINCT agent_id FROM memories_episode
+WHERE tenant_id = t.id AND summarized_at IS NOT NULL AND NOT remembered
+"""
+
+# Read summaries that are no memories yet, with what they have from the memories of their episodes; and lock the episodes.
+# A summary is trusted as the least trusted of what it repeats.
+UNREMEMBERED_SUMMARIES = """
+SELECT e.id, e.summary, e.started_at, e.size, member.trust, member.valence FROM memories_episode e
+CROSS JOIN LATERAL (
+    SELECT coalesce(min(trust), 1) AS trust, coalesce(avg(emotional_valence), 0) AS valence FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND episode_id = e.id AND sequence > 0
+) member
+WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.summarized_at IS NOT NULL AND NOT e.remembered
+ORDER BY e.id LIMIT %(limit)s FOR UPDATE OF e
 """

@@ -28,13 +28,16 @@ CROSS JOIN LATERAL (
 ) uses
 """
 
-# Part: the memory is needed by an open goal.
-_NEEDED = """EXISTS (
+# Part: an open goal needs the memory, by a relation or by the heartbeat that worked on it.
+_NEEDED = """(EXISTS (
     SELECT FROM memories_edge e JOIN goals_goal g ON g.tenant_id = e.tenant_id
         AND g.id = CASE e.source_kind WHEN 'goal' THEN e.source_id ELSE e.target_id END
     WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND g.state IN ('active', 'queued', 'backburner')
         AND (e.source_id = {id} AND e.target_kind = 'goal' OR e.target_id = {id} AND e.source_kind = 'goal')
-)"""
+) OR EXISTS (
+    SELECT FROM goals_goalmemorylink l JOIN goals_goal g ON g.tenant_id = l.tenant_id AND g.id = l.goal_id
+    WHERE l.tenant_id = %(tenant)s AND l.memory_id = {id} AND g.state IN ('active', 'queued', 'backburner')
+))"""
 
 # Find faded memories (`arbor.memory.forgetting`). The first condition is a lower bound that needs no uses: importance
 # decayed since creation, without additions by use.
@@ -87,6 +90,9 @@ WITH needed AS MATERIALIZED (
         AND g.id = CASE e.source_kind WHEN 'goal' THEN e.source_id ELSE e.target_id END
     WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND 'goal' IN (e.source_kind, e.target_kind)
         AND g.state IN ('active', 'queued', 'backburner')
+    UNION
+    SELECT l.memory_id FROM goals_goal g JOIN goals_goalmemorylink l ON l.tenant_id = g.tenant_id AND l.goal_id = g.id
+    WHERE g.tenant_id = %(tenant)s AND g.agent_id = %(agent)s AND g.state IN ('active', 'queued', 'backburner')
 )
 SELECT m.id, m.type, m.importance, m.retention, m.created_at, m.expires_at, greatest(a.last_at, a.reinforced_at),
     greatest(0, coalesce(a.count, 0) + coalesce(a.reinforced, 0)), m.id IN (SELECT id FROM needed),

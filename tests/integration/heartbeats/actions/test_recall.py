@@ -71,4 +71,5 @@ def test_an_impossible_filter_is_refused_without_cost(
     action = outcome_of(agent)
     assert (action["verdict"], action["cost"]) == ("invalid", 0)
     assert reason in action["reason"]
-    assert "types: only these types; since: from YYYY-MM-DD on; until: before that day" in prompt
+    assert "types: of these types; since: from YYYY-MM-DD on; until: before that day" in prompt
+    assert "concept: its name; theme: its name; episode: its id" in prompt

@@ -18,7 +18,6 @@ from arbor.heartbeat.needs import OpenBacklog, OwnMemories, PlacedMemories, Plac
 from arbor.heartbeat.results import ActionOutcome, GoalChange, GoalChangeKind, TurnRecord, answer
 from arbor.heartbeat.state import Beat, BudgetTerms
 from arbor.heartbeat.steps.actions import ACTS, RECALLED_LENGTH, act
-from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.memory.values import MemoryType, Retention
 from tests.unit.heartbeat.builders import NOW, percept, situation
@@ -174,10 +173,9 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
 
     request, clusters = answers.needs
     assert (request.agent_id, request.text, request.vector) == (AGENT, "ferries", [0.5, 0.5])
-    assert (request.limit, request.model, request.now) == (7, MODEL, NOW)
+    assert (request.limit, request.model, request.now) == (21, MODEL, NOW)
     assert request.only.types == frozenset({MemoryType.SEMANTIC})
     assert request.only.since is not None
-    assert request.only.without_session == NOT_OWN_BEATS.without_session
     # A deliberate search does not depend on the mood.
     assert request.mood is None
     assert (clusters.recalled, clusters.vector, clusters.model) == (memories, [0.5, 0.5], MODEL)
@@ -189,6 +187,33 @@ def test_a_recall_uses_its_parameters_and_returns_memories() -> None:
     assert first == f"[{memories[0].id}] 2026-01-05 09:30, episodic, from Ada: memory 1"
     assert RECALLED_LENGTH <= len(second) < RECALLED_LENGTH + 100
     assert heartbeat.effects.recalls == ({memories[0].id: 1.0, memories[1].id: 0.5},)
+
+
+@pytest.mark.parametrize(
+    ("params", "asked"),
+    [
+        ({}, (None, None, None)),
+        ({"concept": "tree", "theme": "garden, trees"}, ("tree", "garden, trees", None)),
+        (
+            {"concept": str(UUID(int=1)), "theme": str(UUID(int=2)), "episode": str(UUID(int=3))},
+            (UUID(int=1), UUID(int=2), UUID(int=3)),
+        ),
+    ],
+)
+def test_a_recall_may_name_a_concept_a_theme_and_an_episode(
+    params: dict[str, str], asked: tuple[Any, ...]
+) -> None:
+    answers = Answers({RecallRequest: []})
+    acted(paid("recall", query="ferries", **params), answers=answers)
+    only = answers.asked[0].only
+    assert (only.concept, only.cluster, only.episode) == asked
+
+
+def test_a_recalled_summary_names_its_episode() -> None:
+    summary = recalled(1, session=f"episode:{UUID(int=9)}")
+    answers = Answers({RecallRequest: [summary], Themes: []})
+    heartbeat = acted(paid("recall", query="ferries"), answers=answers)
+    assert f"summary of the episode {UUID(int=9)}: memory 1" in heartbeat.deeds[0].result.brought
 
 
 def test_an_empty_recall_is_reported_and_not_counted() -> None:

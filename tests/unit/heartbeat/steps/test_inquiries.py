@@ -10,10 +10,10 @@ import pytest
 
 from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.needs import CallReply, EndedCall, Placing, Question
+from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS
 from arbor.heartbeat.results import ActionOutcome, TurnRecord
 from arbor.heartbeat.state import Beat, Inquiry
 from arbor.heartbeat.steps.inquiries import MAX_WEB_TRUST, Work, pending_work
-from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS
 from arbor.memory.recall_request import RecallRequest
 from arbor.models.ports import CallPurpose, ModelRequest
 from arbor.pipeline.engine import NodeResult
@@ -135,7 +135,7 @@ def test_a_model_reads_the_pages_and_a_deep_inquiry_also_recalls(depth: str) -> 
         assert (answers.needs, result.state.effects.recalls) == ([], ())
         return
     (need,) = answers.needs
-    assert (need.text, need.vector, need.limit, need.only) == (QUESTION, [0.5, 0.5], 5, NOT_OWN_BEATS)
+    assert (need.text, need.vector, need.limit, need.only) == (QUESTION, [0.5, 0.5], 5, NOT_OWN_HEARTBEATS)
     assert result.state.effects.recalls == ({recalled_memory(1).id: 1.0},)
     assert now.remembered == ["memory 1"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from arbor.embedding.models import EmbeddingModel
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
 from arbor.heartbeat.state import Beat, Focus, Selfhood
-from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS, focus, guard, orient, select_mode
-from arbor.memory.recall_request import RecallRequest
+from arbor.heartbeat.steps.orientation import focus, guard, orient, select_mode
+from arbor.memory.recall_request import EVERYTHING, RecallRequest
 from tests.unit.heartbeat.builders import NOW, goal, memory, percept, situation
 from tests.unit.heartbeat.state_builders import AGENT, Answers, heartbeat_of, opening_of, recalled_memory
 
@@ -108,7 +109,8 @@ def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) ->
         [0.5, 0.5],
         MODEL,
     )
-    assert (request.limit, request.now, request.only, request.mood) == (5, NOW, NOT_OWN_BEATS, -0.25)
+    # Without a latest event nothing of the past is shown anyway.
+    assert (request.limit, request.now, request.only, request.mood) == (15, NOW, EVERYTHING, -0.25)
     if buffered:
         need = answers.needs[1]
         assert (need.text, need.vector, need.model, need.limit) == ("ferries", [0.5, 0.5], MODEL, 3)
@@ -119,6 +121,25 @@ def test_memories_and_buffer_items_near_the_focus_are_recalled(buffered: int) ->
     assert result.effects.recalls == ({recalled_memory(1).id: 1.0, recalled_memory(2).id: 0.5},)
     # A vector need not be stored with the checkpoint.
     assert result.focus is None
+
+
+def test_own_heartbeats_that_the_prompt_shows_are_not_recalled() -> None:
+    shown = [memory("pier", at=NOW - timedelta(hours=2)), memory("reef", at=NOW - timedelta(hours=1))]
+    told = [
+        recalled(number, session="heartbeats", content=f"Heartbeat {number}. {text}")
+        for number, text in enumerate(
+            ("I charted the reef.", "I painted the pier.", "I swept the tower.", "I sang at dusk."), start=1
+        )
+    ]
+    facts = [recalled(number) for number in range(5, 10)]
+    answers = Answers({RecallRequest: [*told, *facts]})
+    result = answers.run(orient(oriented("reef", view=situation(recent=shown)))).state
+    only = answers.asked[0].only
+    assert (only.without_session, only.without_since) == ("heartbeats", NOW - timedelta(hours=2))
+    chosen = [found.id for found in result.situation.relevant]
+    assert chosen == [str(found.id) for found in (*told[:2], *facts[:3])]
+    # What the prompt does not show was not used.
+    assert [str(memory_id) for memory_id in result.effects.recalls[0]] == chosen
 
 
 @pytest.mark.parametrize("memories", [[], None])

@@ -95,6 +95,24 @@ def test_a_heartbeat_of_failures_only_has_error_retention(
     assert answers.needs[-1].memories[0].retention is retention
 
 
+@pytest.mark.parametrize(
+    ("kind", "retention"),
+    [
+        (GoalChangeKind.CREATED, Retention.LASTING),
+        (GoalChangeKind.COMPLETED, Retention.LASTING),
+        (GoalChangeKind.ABANDONED, Retention.LASTING),
+        (GoalChangeKind.PROGRESSED, Retention.DECISION),
+        (GoalChangeKind.BLOCKED, Retention.DECISION),
+        (GoalChangeKind.REFUSED, Retention.TASK),
+    ],
+)
+def test_narratives_about_goals_are_retained_longer(kind: GoalChangeKind, retention: Retention) -> None:
+    change = GoalChange(goal_id="goal-reef", kind=kind, title="Map the reef", change="read the chart")
+    answers = Answers()
+    recorded(answers, present=TurnRecord(goal_changes=[change]))
+    assert answers.asked[-1].memories[0].retention is retention
+
+
 def test_a_remote_embedder_is_not_awaited() -> None:
     answers = Answers()
     run_record(answers, moment=moment_of(embeds_here=False))

@@ -92,6 +92,8 @@ def test_a_crowded_place_adds_a_limited_number_of_neighbors() -> None:
     [
         (RecallFilter(without_session="talk"), [2, 3]),
         (RecallFilter(without_session="nowhere"), [1, 2, 3]),
+        (RecallFilter(without_session="talk", without_since=NOW - timedelta(days=3)), [2, 3]),
+        (RecallFilter(without_session="talk", without_since=NOW + timedelta(days=3)), [1, 2, 3]),
         (RecallFilter(session="talk"), [1]),
         (RecallFilter(session="nowhere"), []),
         (RecallFilter(types=frozenset({MemoryType.SEMANTIC})), [2]),
