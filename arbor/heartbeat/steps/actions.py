@@ -162,7 +162,7 @@ def recall(execution: Execution, decision: Decision) -> Act:
         now=heartbeat.now,
         only=new_memories.recall_filter(decision.params, past_of(heartbeat.situation)),
     )
-    found = choose(found, limit=limit, situation=heartbeat.situation)
+    memories = choose(memories, limit=limit, situation=heartbeat.situation)
     if not memories:
         return answer(decision, ActionOutcome.PARTIAL, f"nothing came to mind about {query!r}")
     execution.heartbeat = heartbeat.bringing(recalls=({memory.id: memory.score for memory in memories},))
@@ -182,7 +182,7 @@ def _format_memory(memory: Recalled) -> str:
     """Return a memory as a line of the next round trip."""
     sender = f", from {memory.role}" if memory.role else ""
     if episode_id := summarized_episode(memory.session):
-        said += f", summary of the episode {episode_id}"
+        sender += f", summary of the episode {episode_id}"
     return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{sender}: {line(memory.content, RECALLED_LENGTH)}"
 
 

@@ -211,7 +211,7 @@ def orient(heartbeat: Beat) -> Steps[Beat]:
         # The mood biases this recall, not those of actions.
         mood=opening.mood if opening else None,
     )
-    found = choose(found, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
+    memories = choose(memories, limit=RELEVANT_SHOWN, situation=heartbeat.situation)
     held: Sequence[BufferItemView] = []
     if opening and opening.held:
         held = yield BufferItems(

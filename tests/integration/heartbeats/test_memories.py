@@ -17,8 +17,8 @@ from apps.selves.services.alignment import update_trust_of_ends
 from apps.selves.services.beliefs import add_belief
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
-from arbor.memory.values import HEARTBEATS_SESSION
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
+from arbor.memory.values import HEARTBEATS_SESSION
 from arbor.selves.values import BeliefCategory, NewBelief
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, last_heartbeat
 from tests.integration.heartbeats.fleet import Fleet

@@ -12,8 +12,8 @@ from apps.memories.models import Activation, Memory
 from apps.tenants.scope import tenant_transaction
 from arbor.goals.values import GoalState
 from arbor.memory.values import HEARTBEATS_SESSION
-from tests.integration.heartbeats.beater import Beater, action_of, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, reply_of
 from tests.integration.memories.in_scope import recall_in_scope
 
 DAYS_AT_SEA = (
@@ -28,11 +28,11 @@ CHARTED = "The reef is bleached, so I charted its northern edge."
 SECTION = "## Memories that may matter now"
 
 
-def lead_a_life(beater: Beater) -> None:
+def lead_a_life(heartbeats: HeartbeatRunner) -> None:
     """Chart the reef, and let so much happen that the prompt shows nothing of it any more."""
-    beater.beat(reply_of(thinking=CHARTED))
+    heartbeats.run(reply_of(thinking=CHARTED))
     for day in DAYS_AT_SEA:
-        beater.beat(reply_of(thinking=day))
+        heartbeats.run(reply_of(thinking=day))
 
 
 def relevant_of(prompt: str) -> str:
@@ -44,18 +44,18 @@ def ask(agent: Agent, text: str) -> None:
         message_agent(agent_id=agent.id, text=text, actor="user:ann")
 
 
-def test_an_agent_recalls_its_own_heartbeats(beater: Beater, agent: Agent) -> None:
-    lead_a_life(beater)
+def test_an_agent_recalls_its_own_heartbeats(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    lead_a_life(heartbeats)
     ask(agent, "What did you do about the reef?")
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert CHARTED in relevant_of(prompt)
     # The latest ones stand among the latest events, and nowhere else.
     assert DAYS_AT_SEA[-1] not in relevant_of(prompt)
 
 
-def test_a_mood_brings_back_heartbeats_that_felt_so(beater: Beater, agent: Agent) -> None:
-    beater.beat(reply_of(thinking=CHARTED, concerns=["the reef dies", "nobody listens"]))
-    lead_a_life(beater)
+def test_a_mood_brings_back_heartbeats_that_felt_so(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(reply_of(thinking=CHARTED, concerns=["the reef dies", "nobody listens"]))
+    lead_a_life(heartbeats)
     with tenant_transaction(agent.tenant_id):
         worried = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)
         assert worried.emotional_valence < 0
@@ -64,29 +64,33 @@ def test_a_mood_brings_back_heartbeats_that_felt_so(beater: Beater, agent: Agent
     assert moods[worried.id] == pytest.approx(0.05 * -worried.emotional_valence)
 
 
-def test_the_recall_action_finds_own_heartbeats(beater: Beater, agent: Agent) -> None:
-    lead_a_life(beater)
-    beater.beat(reply_of(actions=[action_of("recall", query="the bleached reef")]))
+def test_the_recall_action_finds_own_heartbeats(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    lead_a_life(heartbeats)
+    heartbeats.run(reply_of(actions=[action_of("recall", query="the bleached reef")]))
     with tenant_transaction(agent.tenant_id):
         charted = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)
-    assert str(charted.id) in last_of(agent).actions[0]["memory_ids"]
+    assert str(charted.id) in last_heartbeat(agent).actions[0]["memory_ids"]
 
 
-def test_a_recalled_heartbeat_brings_its_goal_to_the_review(beater: Beater, agent: Agent) -> None:
+def test_a_recalled_heartbeat_brings_its_goal_to_the_review(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id, state=GoalState.ACTIVE).update(state=GoalState.BACKBURNER)
         create_goal(agent_id=agent.id, title="Sing in the choir", state=GoalState.ACTIVE)
         goal = create_goal(agent_id=agent.id, title="Map it all", state=GoalState.QUEUED)
-    beater.beat(reply_of(thinking=CHARTED, goal_updates=[{"goal_id": str(goal.id), "note": "a first look"}]))
+    heartbeats.run(
+        reply_of(thinking=CHARTED, goal_updates=[{"goal_id": str(goal.id), "note": "a first look"}])
+    )
     for day in DAYS_AT_SEA:
-        beater.beat(reply_of(thinking=day))
+        heartbeats.run(reply_of(thinking=day))
     with tenant_transaction(agent.tenant_id):
         charted = Memory.objects.get(session=HEARTBEATS_SESSION, position=1)
         Activation.objects.all().delete()
-    assert "it bears on the present moment" not in beater.beat(REST)
+    assert "it bears on the present moment" not in heartbeats.run(REST)
     ask(agent, "Is the reef bleached?")
-    assert CHARTED in relevant_of(beater.beat(REST))
+    assert CHARTED in relevant_of(heartbeats.run(REST))
     with tenant_transaction(agent.tenant_id):
         assert Activation.objects.filter(memory_id=charted.id).exists()
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert "Map it all: make it active, for it bears on the present moment." in prompt

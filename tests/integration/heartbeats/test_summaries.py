@@ -10,9 +10,15 @@ from apps.heartbeats.services.calls import execute_call
 from apps.maintenance.services.consolidation import maintain_episodes
 from apps.memories.models import Activation, Cluster, ClusterMember, ClusterRelation, Memory
 from apps.tenants.scope import tenant_transaction
-from tests.integration.heartbeats.beater import Beater, Script, action_of, memory_of, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
 from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.heartbeats.heartbeat_runner import (
+    HeartbeatRunner,
+    Script,
+    action_of,
+    memory_of,
+    reply_of,
+)
 from tests.integration.maintenance.maintenance_setup import TALK, close_and_settle, episodes_of, remember_talk
 
 QUESTION = "What was the talk about the Heron about?"
@@ -30,18 +36,18 @@ def summarize_talk(agent: Agent, fleet: Fleet) -> str:
 
 
 def test_a_heartbeat_recalls_a_summary_and_reads_its_turns(
-    beater: Beater, agent: Agent, fleet: Fleet
+    heartbeats: HeartbeatRunner, agent: Agent, fleet: Fleet
 ) -> None:
     named = summarize_talk(agent, fleet)
     with tenant_transaction(agent.tenant_id):
         message_agent(agent_id=agent.id, text=QUESTION, actor="user:ann")
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert named in prompt.split("## Memories that may matter now")[1].split("\n## ")[0]
     # It is no event of its own among the latest ones.
     assert named not in prompt.split("## Recent experience")[1].split("\n## ")[0]
     episode = named.split()[4].rstrip(":")
-    beater.beat(reply_of(actions=[action_of("recall", query="breakfast", episode=episode)]))
-    (action,) = last_of(agent).actions
+    heartbeats.run(reply_of(actions=[action_of("recall", query="breakfast", episode=episode)]))
+    (action,) = last_heartbeat(agent).actions
     with tenant_transaction(agent.tenant_id):
         found = Memory.objects.filter(id__in=action["memory_ids"], sequence__gt=0)
         assert set(found.values_list("content", flat=True)) == set(TALK)
@@ -56,7 +62,7 @@ def test_a_conversation_recalls_a_summary(agent: Agent, fleet: Fleet, scripted: 
     assert named in model.requests[-1].messages[0].content
 
 
-def test_a_theme_is_recalled_and_leads_to_related_ones(beater: Beater, agent: Agent) -> None:
+def test_a_theme_is_recalled_and_leads_to_related_ones(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     ids = [memory_of(agent, text) for text in ("The oak is old.", "The tulip is red.", "The boat leaks.")]
     with tenant_transaction(agent.tenant_id):
         garden, sea = (
@@ -71,8 +77,8 @@ def test_a_theme_is_recalled_and_leads_to_related_ones(beater: Beater, agent: Ag
             tenant_id=agent.tenant_id, source=sea, target=garden, relation="evolves", strength=0.5
         )
         Activation.objects.all().delete()
-    beater.beat(reply_of(actions=[action_of("recall", query="what grows", theme="Garden, trees")]))
-    (action,) = last_of(agent).actions
+    heartbeats.run(reply_of(actions=[action_of("recall", query="what grows", theme="Garden, trees")]))
+    (action,) = last_heartbeat(agent).actions
     assert set(action["memory_ids"]) == set(ids[:2])
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert "related themes: sea, boats" in prompt.split("## Activated themes")[1].split("\n## ")[0]

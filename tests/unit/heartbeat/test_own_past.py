@@ -8,8 +8,8 @@ from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, asked_for, choose, past
 from arbor.heartbeat.situation import LastHeartbeat, Mode
 from arbor.memory.recall_request import EVERYTHING
 from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
-from tests.unit.heartbeat.beats import recalled
 from tests.unit.heartbeat.builders import NOW, memory, percept, situation
+from tests.unit.heartbeat.state_builders import recalled_memory
 
 STORIES = (
     "I charted the northern reef with Ada.",
@@ -20,7 +20,7 @@ STORIES = (
 
 
 def own(number: int, story: str) -> Recalled:
-    return recalled(number, session=HEARTBEATS_SESSION, content=f"Heartbeat {number}. {story}")
+    return recalled_memory(number, session=HEARTBEATS_SESSION, content=f"Heartbeat {number}. {story}")
 
 
 def test_the_latest_events_bound_what_is_left_out() -> None:
@@ -37,7 +37,7 @@ def test_the_reflex_policy_recalls_its_past_only_when_asked() -> None:
 
 def test_at_most_half_are_own_heartbeats() -> None:
     beats = [own(number, story) for number, story in enumerate(STORIES, start=1)]
-    facts = [recalled(number) for number in range(10, 14)]
+    facts = [recalled_memory(number) for number in range(10, 14)]
     assert choose([*beats, *facts], limit=4, situation=situation()) == [*beats[:2], *facts[:2]]
     assert choose([*facts, *beats], limit=4, situation=situation()) == facts
     assert choose(beats, limit=1, situation=situation()) == beats[:1]
@@ -51,7 +51,7 @@ def test_heartbeats_like_a_shown_one_are_left_out() -> None:
 
 
 def test_facts_are_chosen_however_alike() -> None:
-    facts = [recalled(number, content=STORIES[0]) for number in range(1, 4)]
+    facts = [recalled_memory(number, content=STORIES[0]) for number in range(1, 4)]
     shown = situation(recent=[memory(content=STORIES[0])])
     assert choose(facts, limit=5, situation=shown) == facts
 
@@ -59,10 +59,10 @@ def test_facts_are_chosen_however_alike() -> None:
 def test_what_only_fills_the_limit_comes_last() -> None:
     weighty = ScoreTerms(importance=0.05, recency=0.05)
     old, new = (
-        recalled(number, terms=weighty, occurred_at=NOW - timedelta(days=days))
+        recalled_memory(number, terms=weighty, occurred_at=NOW - timedelta(days=days))
         for number, days in ((1, 9), (2, 1))
     )
-    slight = recalled(3, terms=ScoreTerms(words=0.01))
+    slight = recalled_memory(3, terms=ScoreTerms(words=0.01))
     assert choose([old, new, slight], limit=2, situation=situation()) == [slight, new]
 
 

@@ -204,15 +204,15 @@ def test_a_recall_may_name_a_concept_a_theme_and_an_episode(
     params: dict[str, str], asked: tuple[Any, ...]
 ) -> None:
     answers = Answers({RecallRequest: []})
-    acted(paid("recall", query="ferries", **params), answers=answers)
-    only = answers.asked[0].only
+    run_actions(permitted("recall", query="ferries", **params), answers=answers)
+    only = answers.needs[0].only
     assert (only.concept, only.cluster, only.episode) == asked
 
 
 def test_a_recalled_summary_names_its_episode() -> None:
-    summary = recalled(1, session=f"episode:{UUID(int=9)}")
+    summary = recalled_memory(1, session=f"episode:{UUID(int=9)}")
     answers = Answers({RecallRequest: [summary], Themes: []})
-    heartbeat = acted(paid("recall", query="ferries"), answers=answers)
+    heartbeat = run_actions(permitted("recall", query="ferries"), answers=answers)
     assert f"summary of the episode {UUID(int=9)}: memory 1" in heartbeat.deeds[0].result.brought
 
 

@@ -109,8 +109,8 @@ def test_a_heartbeat_of_failures_only_has_error_retention(
 def test_narratives_about_goals_are_retained_longer(kind: GoalChangeKind, retention: Retention) -> None:
     change = GoalChange(goal_id="goal-reef", kind=kind, title="Map the reef", change="read the chart")
     answers = Answers()
-    recorded(answers, present=TurnRecord(goal_changes=[change]))
-    assert answers.asked[-1].memories[0].retention is retention
+    run_record(answers, present=TurnRecord(goal_changes=[change]))
+    assert answers.needs[-1].memories[0].retention is retention
 
 
 def test_a_remote_embedder_is_not_awaited() -> None:
