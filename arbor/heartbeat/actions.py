@@ -43,7 +43,7 @@ class ActionSpec:
     params: type[ActionParams]
 
     def offer(self) -> ActionOffer:
-        """Return the action as an agent sees it."""
+        """Return the action's entry in a situation."""
         fields = self.params.model_fields
         return ActionOffer(
             name=self.name,
@@ -88,7 +88,7 @@ class ActionRegistry(Mapping[str, ActionSpec]):
 _TABLE: tuple[tuple[str, int, str, type[ActionParams]], ...] = (
     ("observe", 0, "look once more at your environment and yourself", ObserveParams),
     ("review_goals", 0, "look through all your goals for what is blocked, stale or due", ReviewGoalsParams),
-    ("recall", 1, "search your memory, and read what is found", RecallParams),
+    ("recall", 1, "search your memory, and read", RecallParams),
     ("remember", 0, "keep something worth keeping", RememberParams),
     ("connect", 1, "tie two things together: memories, goals, beliefs", ConnectParams),
     (

@@ -11,9 +11,9 @@ from arbor.memory.importance import USER
 from arbor.memory.trust import DEFAULT_SOURCE_TRUST, Source
 from arbor.selves.trust import UNMET
 
-#: Trust in the agent's own conclusions: below 1, for a model can err.
+#: Trust in the agent's own conclusions: below 1, because a model can err.
 OWN_CONCLUSION_TRUST = 0.8
-#: Trust in a user's messages: above `DEFAULT_SOURCE_TRUST`, for the source is known.
+#: Trust in a user's messages: above `DEFAULT_SOURCE_TRUST`, because the source is known.
 USER_TRUST = 0.7
 
 #: The role of percepts that nobody in particular sent.

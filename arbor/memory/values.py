@@ -44,6 +44,9 @@ class Retention(StrEnum):
     PERMANENT = "permanent"
 
 
+#: The session of an agent's own heartbeats. It never ends, so sharing it says nothing about two memories.
+HEARTBEATS_SESSION = "heartbeats"
+
 #: Seed 001, "Automatic Expiration". Settings override them; None means no expiry.
 DEFAULT_TTL: dict[Retention, timedelta | None] = {
     Retention.ROUTINE: timedelta(days=7),

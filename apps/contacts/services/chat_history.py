@@ -22,11 +22,11 @@ def history(*, agent_id: UUID, limit: int, session_id: UUID | None = None) -> li
 def last_talks(agent_id: UUID, names: Sequence[str]) -> dict[str, datetime]:
     """Return when people last talked with an agent, of those given, by their casefolded names. One statement."""
     people = [f"{kind}:{name.casefold()}" for name in names for kind in ("user", "cli")]
-    found = (
+    rows = (
         ChatSession.objects.filter(agent_id=agent_id)
         .annotate(folded=Lower("person"))
         .filter(folded__in=people)
         .order_by("last_at")
         .values_list("folded", "last_at")
     )
-    return {person.partition(":")[2]: last_at for person, last_at in found}
+    return {person.partition(":")[2]: last_at for person, last_at in rows}

@@ -1,4 +1,7 @@
-"""Post messages to users or to the public, delivered after the commit, and to other agents, as percepts."""
+"""The actions `reach_out_user`, `reach_out_public` and `reach_out_agent`: post messages.
+
+Those to users and to the public are delivered after the commit; those to other agents are percepts.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from arbor.heartbeat.results import ActionOutcome, ActionResult, answer, refused
 from arbor.ids import read_id
 from arbor.memory.values import MemoryType, NewMemory
 
-#: As important as a lesson: the agent will be asked about its message.
+#: As important as a lesson, because people may ask the agent about its message.
 IMPORTANCE = 0.7
 SUBJECT_LENGTH = 150
 
@@ -101,7 +104,7 @@ def _reach_out(context: ActionContext, decision: Decision, audience: Audience) -
         source=context.source,
         detail={"intent": params["intent"], "messages": [str(message.id) for message in posted]},
     )
-    # Maintenance embeds it, with many others.
+    # The embedding backlog adds the vector.
     stored = store(agent_id=context.agent_id, memories=[memory], vectors=None)
     return answer(
         decision,

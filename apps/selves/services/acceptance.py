@@ -46,7 +46,7 @@ _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
         ProposalKind.FACT: MemoryType.SEMANTIC,
         ProposalKind.INSIGHT: MemoryType.SEMANTIC,
         ProposalKind.PRECONSCIOUS: MemoryType.SEMANTIC,
-        # The origin of seed 000: what was learned becomes a skill, a pattern an experience to act by.
+        # As in seed 000: a learning becomes a skill, a pattern a rule for future actions.
         ProposalKind.LEARNING: MemoryType.PROCEDURAL,
         ProposalKind.PATTERN: MemoryType.STRATEGIC,
     }
@@ -54,10 +54,9 @@ _TYPES: Mapping[ProposalKind, MemoryType] = MappingProxyType(
 
 
 def apply_proposal(proposal: Proposal, *, actor: str, now: datetime) -> str:
-    """Apply an accepted proposal in the open transaction; return the change in a few words.
+    """Apply an accepted proposal in the open transaction; return a short description of the change.
 
-    Raises LimitReached where the agent changes too fast, NotFound for a belief that is gone, Invalid for a change that
-    says nothing.
+    Raises LimitReached if the agent changes too fast, NotFound for a dropped belief, Invalid for an empty change.
     """
     return _EFFECTS[ProposalKind(proposal.kind)](proposal, actor, now)
 
@@ -112,17 +111,17 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
 def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
     if "belief" not in proposal.change:
         return _begin_to_believe(proposal, actor, now)
-    held: Belief | None = Belief.objects.filter(
+    belief: Belief | None = Belief.objects.filter(
         id=UUID(str(proposal.change["belief"])), agent_id=proposal.agent_id
     ).first()
-    if held is None or held.status == BeliefStatus.DROPPED:
+    if belief is None or belief.status == BeliefStatus.DROPPED:
         raise NotFound(f"belief {proposal.change['belief']} is not held any more; reject the proposal")
-    confidence = limited(held.confidence, float(proposal.change["confidence"]))
-    status = status_at(BeliefStatus(held.status), confidence)
-    if (confidence, status) != (held.confidence, held.status):
-        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=held.id, now=now)
+    confidence = limited(belief.confidence, float(proposal.change["confidence"]))
+    status = status_at(BeliefStatus(belief.status), confidence)
+    if (confidence, status) != (belief.confidence, belief.status):
+        require_pace(agent_id=proposal.agent_id, decided_by=actor, what=BELIEF, target_id=belief.id, now=now)
     revised = revise_belief(
-        belief_id=held.id,
+        belief_id=belief.id,
         revision=BeliefRevision(confidence=confidence, status=status, reason=proposal.content),
         actor=actor,
         tested_at=now,
@@ -161,10 +160,10 @@ def _unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:
 
 def _prefer(proposal: Proposal, actor: str, now: datetime) -> str:
     key, value = check_preference(*(str(proposal.change.get(name, "")) for name in ("key", "value")))
-    held: Preference | None = Preference.objects.filter(agent_id=proposal.agent_id, key=key).first()
-    if held is not None and held.value == value:
+    existing: Preference | None = Preference.objects.filter(agent_id=proposal.agent_id, key=key).first()
+    if existing is not None and existing.value == value:
         return KNOWN
-    target_id = held.id if held else None
+    target_id = existing.id if existing else None
     require_pace(agent_id=proposal.agent_id, decided_by=actor, what=PREFERENCE, target_id=target_id, now=now)
     set_preference(
         agent_id=proposal.agent_id,

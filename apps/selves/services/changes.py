@@ -97,25 +97,25 @@ def require_pace(
 ) -> None:
     """Raise LimitReached for an agent's own change of its self that is too soon. One statement.
 
-    The identity rests as a whole after a change; a belief or a preference, `target_id`, by itself.
+    After a change of an aspect, the whole identity must wait; after one of a belief or preference, only that `target_id`.
     """
     if not decided_by.startswith(HEARTBEAT):
         return
-    made = list(
+    recent = list(
         SelfChange.objects.filter(
             agent_id=agent_id, decided_by__startswith=HEARTBEAT, at__gt=now - timedelta(days=1)
         ).values_list("what", "target_id", "at")
     )
-    same = [
+    of_same_part = [
         at
-        for kind, target, at in made
+        for kind, target, at in recent
         if kind == what and (what == ASPECT or (target_id is not None and target == target_id))
     ]
-    check_pace([at for _, _, at in made], same, now)
+    check_pace([at for _, _, at in recent], of_same_part, now)
 
 
 def set_values(row: Model, wanted: Mapping[str, Any]) -> bool:
-    """Set the values of a row that differ, None leaves a value unchanged; return whether one did."""
+    """Set the values of a row that differ, and return whether one did; None leaves a value unchanged."""
     changes = {
         name: value for name, value in wanted.items() if value is not None and value != getattr(row, name)
     }

@@ -1,4 +1,4 @@
-"""Update an agent's models of its peers by meetings (seed 003, 3.6 and 10.3)."""
+"""Update an agent's models of its peers after meetings (seed 003, 3.6 and 10.3)."""
 
 from __future__ import annotations
 
@@ -45,31 +45,31 @@ class Dealings:
 def record_meetings(
     *, agent_id: UUID, tick: int, now: datetime, dealings: Dealings
 ) -> list[tuple[PeerNote, str]]:
-    """Update the agent's models of its peers; without meetings or notes, no statement.
+    """Update the agent's models of its peers after a heartbeat's dealings; without meetings or notes, no statement.
 
-    A meeting counts as an interaction when the agent reports its outcome, and as a success when it went well. A message
-    alone makes its sender known. A note about somebody who did not write is a meeting only for a person who has talked
-    with the agent since their last one; for other known peers it is an impression: competence, reliability, interests.
-    Notes about strangers are returned with the reason why they do not count, and so are further notes about one peer.
+    A meeting counts as an interaction if the agent reports its outcome, and as a success if it went well; a message alone
+    only makes its sender known. A note about a peer who did not write is a meeting only for a person who has talked with
+    the agent since their last one; for other known peers it is an impression: competence, reliability, interests. Notes
+    about strangers are returned, each with the reason why it does not count, and so are further notes about a peer.
     Agents are known by id, people by name: nobody inherits the model of another one of the same name. Two statements,
-    and one for each who was met; two more where somebody is new.
+    and one for each meeting; two more for new peers.
     """
     if not dealings.met and not dealings.others:
         return []
     known = _KnownPeers(agent_id, dealings)
     refused: list[tuple[PeerNote, str]] = []
-    made, noted = 0, set[UUID]()
+    added, with_note = 0, set[UUID]()
     pairs = [(known.of_meeting(meeting), meeting, True) for meeting in dealings.met]
     pairs += _noted_pairs(known, dealings, refused, wrote=pairs)
     for row, meeting, is_meeting in pairs:
-        made += row._state.adding
-        if meeting.note is not None and row.id in noted:
+        added += row._state.adding
+        if meeting.note is not None and row.id in with_note:
             refused.append((meeting.note, f"another note of this beat about {row.name} counts"))
             continue
-        noted |= {row.id} if meeting.note else set()
-        _apply(row, meeting.note, is_meeting=is_meeting, tick=tick, now=now)
+        with_note |= {row.id} if meeting.note else set()
+        _update_peer(row, meeting.note, is_meeting=is_meeting, tick=tick, now=now)
         row.save()
-    if made:
+    if added:
         _forget_the_oldest(agent_id)
     return refused
 
@@ -136,15 +136,15 @@ class _KnownPeers:
                 row.name = name if meeting.peer_id else row.name
                 row.is_agent = bool(meeting.peer_id)
                 return row
-        made = PeerModel(
+        new_peer = PeerModel(
             tenant_id=current_tenant(),
             agent_id=self._agent_id,
             name=name,
             peer_id=UUID(meeting.peer_id) if meeting.peer_id else None,
             is_agent=bool(meeting.peer_id),
         )
-        self._rows.append(made)
-        return made
+        self._rows.append(new_peer)
+        return new_peer
 
     def named(self, text: str) -> list[PeerModel]:
         """Return the models of the peers that an id or a name means, without agents that are gone."""
@@ -162,24 +162,26 @@ def _is_person(row: PeerModel) -> bool:
 
 def _forget_the_oldest(agent_id: UUID) -> None:
     """Delete the peers above the limit, audited: first those without interactions, of these the longest silent."""
-    dealt = Case(When(interactions__gt=0, then=1), default=0, output_field=IntegerField())
+    has_interactions = Case(When(interactions__gt=0, then=1), default=0, output_field=IntegerField())
     rows = PeerModel.objects.filter(agent_id=agent_id).order_by(
-        dealt.desc(), F("last_at").desc(nulls_last=True)
+        has_interactions.desc(), F("last_at").desc(nulls_last=True)
     )
-    gone = list(rows.values_list("id", "name")[MOST_PEERS:])
-    if not gone:
+    excess = list(rows.values_list("id", "name")[MOST_PEERS:])
+    if not excess:
         return
-    PeerModel.objects.filter(agent_id=agent_id, id__in=[peer_id for peer_id, _ in gone]).delete()
+    PeerModel.objects.filter(agent_id=agent_id, id__in=[peer_id for peer_id, _ in excess]).delete()
     record(
         action=AuditAction.TRUNCATED,
         actor="system:peers",
         agent_id=agent_id,
-        message=f"forgot {len(gone)} peers: an agent has models of at most {MOST_PEERS}",
-        detail={"peers": [name for _, name in gone]},
+        message=f"forgot {len(excess)} peers: an agent has models of at most {MOST_PEERS}",
+        detail={"peers": [name for _, name in excess]},
     )
 
 
-def _apply(row: PeerModel, note: PeerNote | None, *, is_meeting: bool, tick: int, now: datetime) -> None:
+def _update_peer(
+    row: PeerModel, note: PeerNote | None, *, is_meeting: bool, tick: int, now: datetime
+) -> None:
     if is_meeting:
         row.last_at = now
     if note is None:

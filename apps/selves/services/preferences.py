@@ -29,18 +29,18 @@ def set_preference(
     Raises NotFound for the agent, Invalid, LimitReached.
     """
     key, value = check_preference(key, value)
-    # The agent's row is the lock: two concurrent additions would both find room for the last one.
+    # Without the lock, two concurrent additions could exceed the limit.
     lock_agent_row(agent_id)
     row: Preference | None = Preference.objects.filter(agent_id=agent_id, key=key).first()
     if row is None and Preference.objects.filter(agent_id=agent_id).count() >= MAX_PREFERENCES:
         raise LimitReached(f"an agent has at most {MAX_PREFERENCES} preferences; remove one first")
-    before = _values_of(row) if row else {}
+    previous = _values_of(row) if row else {}
     row = row or Preference(tenant_id=current_tenant(), agent_id=agent_id, key=key)
     row.value, row.source = value, source
     row.save()
-    if before != _values_of(row):
+    if previous != _values_of(row):
         _record_change(
-            row, actor, f"let it prefer {key}: {value}", before, _values_of(row), proposal_id=proposal_id
+            row, actor, f"let it prefer {key}: {value}", previous, _values_of(row), proposal_id=proposal_id
         )
     return row
 

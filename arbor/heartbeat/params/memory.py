@@ -13,9 +13,11 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
+from arbor.ids import read_id
 from arbor.memory.relations import Relation
 from arbor.memory.values import MemoryType
 
@@ -26,7 +28,7 @@ REASON_LENGTH = 500
 MAX_MATERIALS = 20
 
 
-def lower(value: Any) -> Any:
+def lower_case(value: Any) -> Any:
     """Return a word in lower case."""
     return value.strip().lower() if isinstance(value, str) else value
 
@@ -65,14 +67,14 @@ class ReviewGoalsParams(ActionParams):
 
 INSIGHT_LENGTH = 2_000
 MAX_RECALLED = 20
-# The origin of seed 000 recalls five unless asked for more.
+# The origin of seed 000 recalls five by default.
 DEFAULT_RECALLED = 5
 
 
-def _listed(value: Any) -> Any:
+def _lower_words(value: Any) -> Any:
     """Return a list of words in lower case, also of a single word."""
     written = [value] if isinstance(value, str) else value
-    return [lower(word) for word in written] if isinstance(written, list | tuple) else written
+    return [lower_case(word) for word in written] if isinstance(written, list | tuple) else written
 
 
 def _moment(value: Any) -> Any:
@@ -80,15 +82,26 @@ def _moment(value: Any) -> Any:
     if value is None or value == "" or isinstance(value, datetime):
         return value or None
     try:
-        read = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
+        moment = datetime.fromisoformat(value.strip() if isinstance(value, str) else "")
         # The conversion may overflow in the first and last year.
-        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("expected a day such as 2026-01-31, or 2026-01-31T18:00 (UTC)") from None
 
 
+def _named(value: Any) -> Any:
+    """Return a name, empty for none."""
+    return "" if value is None else value
+
+
+#: The name of something that restricts a recall; empty: nothing does.
+FilterName = Annotated[
+    str, BeforeValidator(_named), StringConstraints(max_length=200), WithJsonSchema({"type": "string"})
+]
+
+
 class RecallParams(ActionParams):
-    """A query, and filters."""
+    """A query and filters."""
 
     query: Annotated[str, needed_text("what to look for", most=QUERY_LENGTH)]
     limit: Annotated[
@@ -99,8 +112,8 @@ class RecallParams(ActionParams):
     ] = DEFAULT_RECALLED
     types: Annotated[
         tuple[MemoryType, ...],
-        BeforeValidator(_listed),
-        Field(description="only these types"),
+        BeforeValidator(_lower_words),
+        Field(description="of these types"),
         text_list("", most=len(MemoryType)),
     ] = ()
     since: Annotated[
@@ -116,8 +129,19 @@ class RecallParams(ActionParams):
         WithJsonSchema({"type": "string"}),
     ] = None
 
+    concept: Annotated[FilterName, Field(description="its name")] = ""
+    theme: Annotated[FilterName, Field(description="its name")] = ""
+    episode: Annotated[FilterName, Field(description="its id")] = ""
+
+    @field_validator("episode")
+    @classmethod
+    def _names_episode(cls, value: str) -> str:
+        if value and read_id(value) is None:
+            raise ValueError("expected the id of an episode, as a summary names it")
+        return value
+
     @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _since_is_before_until(self) -> Self:
         if self.since is not None and self.until is not None and self.since >= self.until:
             raise ValueError(
                 f"since must be before until, got {self.since:%Y-%m-%d} and {self.until:%Y-%m-%d}"
@@ -131,7 +155,7 @@ class RememberParams(ActionParams):
     content: Annotated[str, needed_text("what to keep", most=CONTENT_LENGTH)]
     type: Annotated[
         MemoryType,
-        BeforeValidator(lower),
+        BeforeValidator(lower_case),
         Field(description="episodic, semantic, procedural or strategic (default semantic)"),
     ] = MemoryType.SEMANTIC
     importance: Annotated[
@@ -157,7 +181,7 @@ class ReflectParams(ActionParams):
     focus: Annotated[
         str,
         StringConstraints(max_length=QUERY_LENGTH),
-        Field(description=f"what it is about, up to {QUERY_LENGTH} characters (default none)"),
+        Field(description=f"what it is about, up to {QUERY_LENGTH} characters"),
     ] = ""
     rests_on: Annotated[
         tuple[Id, ...],
@@ -171,17 +195,19 @@ class ReflectParams(ActionParams):
 class ConnectParams(ActionParams):
     """Two things and their relation."""
 
-    from_id: Annotated[Id, Field(description="id of a memory, goal or belief you see")]
-    to_id: Annotated[Id, Field(description="id of another one you see")]
-    relation: Annotated[Relation, BeforeValidator(lower), Field(description="one of " + ", ".join(Relation))]
+    from_id: Annotated[Id, Field(description="id of a memory, goal or belief")]
+    to_id: Annotated[Id, Field(description="id of another one")]
+    relation: Annotated[
+        Relation, BeforeValidator(lower_case), Field(description="one of " + ", ".join(Relation))
+    ]
 
 
 class ArtifactKind(StrEnum):
     """The kinds of synthesis (seed 004, 3.2.4)."""
 
-    #: What follows from the materials.
+    #: A conclusion from the materials.
     CONCLUSION = "conclusion"
-    #: A text about them.
+    #: A text about the materials.
     TEXT = "text"
     #: Something new.
     CREATIVE = "creative"
@@ -199,6 +225,6 @@ class SynthesizeParams(ActionParams):
     ] = ()
     kind: Annotated[
         ArtifactKind,
-        BeforeValidator(lower),
+        BeforeValidator(lower_case),
         Field(description="conclusion, text or creative (default conclusion)"),
     ] = ArtifactKind.CONCLUSION

@@ -9,7 +9,6 @@ from typing import Any
 
 from arbor.clock import when
 from arbor.contacts.cooldown import spoken
-from arbor.goals.injection import calls_for_work
 from arbor.heartbeat.budgets import MAX_BONUS, MAX_ENERGY, REGENERATION, RESTS_FOR_BONUS, BudgetKind
 from arbor.heartbeat.quotations import Data, line
 from arbor.heartbeat.situation import (
@@ -25,7 +24,7 @@ from arbor.heartbeat.situation import (
 )
 from arbor.heartbeat.working_memory import WorkingMemory
 
-# Percepts: the origin of seed 000.
+# From the origin of seed 000.
 SHOWN_PERCEPTS = 5
 OUTCOME_LENGTH = 1_200
 #: The longest message to an agent, shown whole; `arbor memory ingest` takes documents.
@@ -94,8 +93,8 @@ def environment(environment: Environment, data: Data) -> str:
     if environment.published_today:
         times = "once" if environment.published_today == 1 else f"{environment.published_today} times"
         user += f" In public you wrote {times} in the last 24 hours."
-    there = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
-    text = f"## Environment\n{user}{there} Percepts waiting: {environment.pending_percepts}."
+    presence = " Somebody is there." if environment.user_present and not environment.user_waiting else ""
+    text = f"## Environment\n{user}{presence} Percepts waiting: {environment.pending_percepts}."
     if not environment.other_agents:
         return text
     names = data.block([", ".join(line(name) for name in environment.other_agents)])
@@ -148,30 +147,29 @@ def _from(percept: PerceptView) -> str:
 
 def energy(situation: Situation) -> str:
     unit = "" if situation.energy_unit == BudgetKind.ENERGY else f" {situation.energy_unit}"
-    there = f"{situation.energy:g} of at most {situation.max_energy:g}{unit}."
-    return f"## Energy\n{there} {SPENDING[BudgetKind(situation.energy_unit)]}"
+    presence = f"{situation.energy:g} of at most {situation.max_energy:g}{unit}."
+    return f"## Energy\n{presence} {SPENDING[BudgetKind(situation.energy_unit)]}"
 
 
 def directive(situation: Situation) -> str:
     mode = situation.mode
-    unplanned = mode is Mode.GOAL_PURSUIT and _foremost_is_unplanned(situation)
+    unplanned = mode is Mode.GOAL_PURSUIT and _first_goal_is_unplanned(situation)
     return f"## This heartbeat: {mode.replace('_', ' ')}\n{UNPLANNED if unplanned else DIRECTIVES[mode]}"
 
 
-def _foremost_is_unplanned(situation: Situation) -> bool:
-    """Return whether the most important goal that calls for work is unblocked and has no intents."""
-    work = (goal for goal in situation.active_goals if calls_for_work(goal.layer, goal.rule))
-    foremost = next(work, None)
-    if foremost is None or foremost.blocked_by:
+def _first_goal_is_unplanned(situation: Situation) -> bool:
+    """Return whether the most important goal that can be worked on has no intents."""
+    foremost_percept = situation.foremost_goal
+    if foremost_percept is None or foremost_percept.blocked_by:
         return False
-    return all(intent.goal_id != foremost.id for intent in situation.intents)
+    return all(intent.goal_id != foremost_percept.id for intent in situation.intents)
 
 
-# Keywords and characters that are shown.
+# Keywords of a cluster and characters of a memory that are shown.
 SHOWN_KEYWORDS = 8
 MEMORY_LENGTH = 1_200
 
-# Least strength of a feeling that is named, and of a strong one; 0 to 1.
+# The least intensity of a feeling that is named, and of a feeling named strong; 0 to 1.
 FAINT = 0.1
 STRONG = 0.6
 
@@ -182,6 +180,7 @@ def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
     return f"## {title}\n" + data.block(
         f"[{memory.id}] {when(memory.at)}, {memory.type}"
         + (f", from {line(memory.role)}" if memory.role else "")
+        + (f", summary of the episode {memory.episode}" if memory.episode else "")
         + f": {line(memory.content, MEMORY_LENGTH)}"
         for memory in memories
     )
@@ -194,6 +193,7 @@ def clusters(clusters: Sequence[ClusterView], data: Data) -> str:
         line(cluster.name)
         + (f": {line(', '.join(cluster.keywords[:SHOWN_KEYWORDS]))}" if cluster.keywords else "")
         + f" ({_feeling(cluster)})"
+        + (f"; related themes: {line('; '.join(cluster.related))}" if cluster.related else "")
         for cluster in clusters
     )
 

@@ -16,6 +16,7 @@ from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, Situation
 from arbor.heartbeat.sources import own_source, source_of
 from arbor.heartbeat.state import Beat
+from arbor.ids import read_id
 from arbor.memory.details import SemanticDetail
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.importance import appraise, at_least
@@ -25,13 +26,13 @@ from arbor.memory.trust import Source, cap, semantic_trust
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.values import replace
 
-#: Above the importance of notes.
+#: The importance of insights and artifacts: above that of notes.
 INSIGHT_IMPORTANCE = 0.7
 ARTIFACT_IMPORTANCE = 0.7
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToMake:
+class MemoryDraft:
     """A new memory, the verb of its result, and the ids of its sources."""
 
     memory: NewMemory
@@ -39,7 +40,7 @@ class ToMake:
     materials: Sequence[str] = ()
 
 
-def _remembered(heartbeat: Beat, decision: Decision) -> ToMake:
+def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     params = decision.params
     memory = NewMemory(
         content=params["content"],
@@ -49,11 +50,11 @@ def _remembered(heartbeat: Beat, decision: Decision) -> ToMake:
         source=heartbeat.source,
     )
     memory = learned(memory, situation=heartbeat.situation)
-    # A chosen memory lasts, except for errors.
-    return ToMake(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
+    # The agent chose to remember the text, so its retention is lasting, except for errors.
+    return MemoryDraft(memory=lasting(heartbeat, memory, but={Retention.ERROR}), verb="kept")
 
 
-def _noticed(heartbeat: Beat, decision: Decision) -> ToMake:
+def _build_insight(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     memory = NewMemory(
         content=decision.params["insight"],
         type=MemoryType.SEMANTIC,
@@ -63,10 +64,10 @@ def _noticed(heartbeat: Beat, decision: Decision) -> ToMake:
         detail={"focus": decision.params["focus"]},
     )
     memory = learned(memory, situation=heartbeat.situation, concluded=True)
-    return ToMake(memory=memory, verb="noticed", materials=decision.params["rests_on"])
+    return MemoryDraft(memory=memory, verb="noticed", materials=decision.params["rests_on"])
 
 
-def _composed(heartbeat: Beat, decision: Decision) -> ToMake:
+def _build_artifact(heartbeat: Beat, decision: Decision) -> MemoryDraft:
     params = decision.params
     creative = params["kind"] == ArtifactKind.CREATIVE
     memory = NewMemory(
@@ -79,13 +80,13 @@ def _composed(heartbeat: Beat, decision: Decision) -> ToMake:
         detail={"topic": params["topic"], "artifact": params["kind"]},
     )
     memory = lasting(heartbeat, learned(memory, situation=heartbeat.situation, concluded=True))
-    return ToMake(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
+    return MemoryDraft(memory=memory, verb=f"made a {params['kind']}", materials=params["materials"])
 
 
-MADE: Mapping[str, Callable[[Beat, Decision], ToMake]] = {
-    "remember": _remembered,
-    "reflect": _noticed,
-    "synthesize": _composed,
+MEMORY_BUILDERS: Mapping[str, Callable[[Beat, Decision], MemoryDraft]] = {
+    "remember": _build_remembered,
+    "reflect": _build_insight,
+    "synthesize": _build_artifact,
 }
 
 
@@ -93,8 +94,8 @@ def lasting(heartbeat: Beat, memory: NewMemory, *, but: Collection[Retention] = 
     """Return a memory with at least lasting retention; a given one, or an appraised one in `but`, is unchanged."""
     if memory.retention is not None:
         return memory
-    found = appraise(memory.content, role=memory.role, type=memory.type, lists=heartbeat.rules.word_lists)
-    return replace(memory, retention=at_least(found.retention, Retention.LASTING, but=but))
+    appraisal = appraise(memory.content, role=memory.role, type=memory.type, lists=heartbeat.rules.word_lists)
+    return replace(memory, retention=at_least(appraisal.retention, Retention.LASTING, but=but))
 
 
 def placing(heartbeat: Beat, *memories: NewMemory) -> Placing:
@@ -113,13 +114,22 @@ def vectors_of(texts: Sequence[str], known: Mapping[str, Sequence[float]]) -> np
     return np.asarray([known[text] for text in texts], dtype=np.float32)
 
 
-def only_of(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter:
+def recall_filter(params: Mapping[str, Any], base: RecallFilter) -> RecallFilter:
     """Return the filter of a recall from the action's parameters."""
     since, until = (
         datetime.fromisoformat(params[name]) if params.get(name) else None for name in ("since", "until")
     )
     types = frozenset(MemoryType(name) for name in params.get("types", ()))
-    return replace(base, types=types, since=since, until=until)
+    concept, cluster = (params.get(name) or None for name in ("concept", "theme"))
+    return replace(
+        base,
+        types=types,
+        since=since,
+        until=until,
+        concept=read_id(concept) or concept,
+        cluster=read_id(cluster) or cluster,
+        episode=read_id(params.get("episode") or None),
+    )
 
 
 #: The least share of a text's terms in a message that makes the message its source.
@@ -132,8 +142,8 @@ LEARNING_ACTIONS = frozenset({"remember", "reflect", "synthesize", "inquire_shal
 def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False) -> NewMemory:
     """Return a memory with its source and the trust that its source allows (`trust.cap`).
 
-    The source is the sender of a percept that has most of its terms, else, or if `concluded`, the agent itself. A fact
-    has its source in its detail, without a time: repeated notes then store equal details.
+    The source is the sender of a percept that has most of the memory's terms; otherwise, or if `concluded`, the agent
+    itself. A fact has its source in its detail, without a time, so that repeated notes store equal details.
     """
     source = own_source(situation.agent_id)
     if not concluded and (sender := _sender(memory.content, situation)) is not None:

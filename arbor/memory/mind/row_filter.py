@@ -12,8 +12,8 @@ from arbor.memory.recall_request import RecallFilter
 
 
 def can_answer(only: RecallFilter) -> bool:
-    """Return whether an image can answer a filter: images have no concepts."""
-    return only.concept is None
+    """Return whether an image can answer a filter: images have neither concepts nor clusters."""
+    return only.concept is None and only.cluster is None
 
 
 def passing_rows(image: MindImage, only: RecallFilter, *, now: int) -> Flags | None:
@@ -24,7 +24,9 @@ def passing_rows(image: MindImage, only: RecallFilter, *, now: int) -> Flags | N
     if image.first_expiry <= now:
         conditions.append(image.expires > now)
     if only.without_session and (number := image.names.number_of(only.without_session)) is not None:
-        conditions.append(image.session != number)
+        others = image.session != number
+        before = only.without_since is not None and image.occurred < microseconds(only.without_since)
+        conditions.append(others | before)
     if only.session:
         conditions.append(image.session == _number(image, only.session))
     if only.types:

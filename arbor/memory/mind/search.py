@@ -41,6 +41,7 @@ from arbor.memory.mind.row_filter import passing_rows
 from arbor.memory.mind.rows import UNNAMED, Halves
 from arbor.memory.query import ReadQuery
 from arbor.memory.recall_request import RecallRequest
+from arbor.memory.values import HEARTBEATS_SESSION
 from arbor.memory.weights import Weights
 
 
@@ -251,12 +252,15 @@ def _candidates(search: MindSearch, choice: Choice, rows: Places) -> Candidates:
     if search.vector is not None and len(beside := (~choice.chosen[rows]).nonzero()[0]):
         similarity[beside] = _similarities(search, rows[beside])
     occurred = found["occurred"].copy()
+    session = found["session"].astype(np.int64) - 1
+    if (heartbeats := search.image.names.number_of(HEARTBEATS_SESSION)) is not None:
+        session[found["session"] == heartbeats] = -1
     nothing = np.zeros(len(rows))
     return Candidates(
         ids=search.image.ids_of(rows),
         words=choice.words[rows].astype(np.float64),
         similarity=similarity,
-        session=found["session"].astype(np.int64) - 1,
+        session=session,
         position=found["position"].astype(np.int64),
         role=search.image.names.texts_of(found["role"].tolist()),
         asks=found["asks"],

@@ -77,6 +77,7 @@ def activated_clusters(
             emotional_intensity=row[4],
             activation=row[5],
             members=row[6],
+            related=tuple(row[7]),
         )
         for row in fetch(queries.ACTIVE_CLUSTERS, agent=agent_id, **values)
     ]

@@ -15,6 +15,12 @@ _OF_CONCEPT = """id IN (
     WHERE named.tenant_id = %(tenant)s AND named.agent_id = %(agent)s AND named.{name} = %({value})s
 )"""
 
+_OF_CLUSTER = """id IN (
+    SELECT member.memory_id FROM memories_cluster c
+    JOIN memories_clustermember member ON member.tenant_id = %(tenant)s AND member.cluster_id = c.id
+    WHERE c.tenant_id = %(tenant)s AND c.agent_id = %(agent)s AND {condition}
+)"""
+
 # Parts: the conditions of a filter by its fields.
 FILTER_CONDITIONS = {
     "types": "type = ANY(%(types)s::text[])",
@@ -22,15 +28,21 @@ FILTER_CONDITIONS = {
     "until": "occurred_at < %(until)s",
     "session": "session = %(session)s",
     "without": "session <> %(without)s",
+    "without_since": "(session <> %(without)s OR occurred_at < %(without_since)s)",
     "min_importance": "importance >= %(min_importance)s",
     "min_trust": "trust >= %(min_trust)s",
     "episode": "episode_id = %(episode)s",
     "concept": _OF_CONCEPT.format(name="id", value="concept"),
     "concept_key": _OF_CONCEPT.format(name="key", value="concept_key"),
+    "cluster": _OF_CLUSTER.format(condition="c.id = %(cluster)s"),
+    "cluster_name": _OF_CLUSTER.format(condition="lower(c.name) = lower(%(cluster_name)s)"),
 }
 
 # Faded rows that one step drops.
 _DROPPED = 5_000
+
+# Related clusters that are named beside an active one.
+RELATED_SHOWN = 3
 
 # Beyond this number of half lives PostgreSQL raises an underflow; nothing is left long before.
 _LONGEST = 64
@@ -102,7 +114,14 @@ ORDER BY present.level DESC, m.id LIMIT %(limit)s
 # `cluster_values()`, and `agent`.
 ACTIVE_CLUSTERS = f"""
 SELECT c.id, c.name, c.keywords::json AS keywords, c.emotional_valence, c.emotional_intensity, theme.activation,
-    theme.members
+    theme.members, ARRAY(
+        SELECT other.name FROM (
+            SELECT target_id AS id, strength FROM memories_clusterrelation WHERE tenant_id = %(tenant)s AND source_id = c.id
+            UNION ALL
+            SELECT source_id, strength FROM memories_clusterrelation WHERE tenant_id = %(tenant)s AND target_id = c.id
+        ) r JOIN memories_cluster other ON other.tenant_id = %(tenant)s AND other.id = r.id
+        GROUP BY other.id, other.name ORDER BY max(r.strength) DESC, other.id LIMIT {RELATED_SHOWN}
+    ) AS related
 FROM (
     SELECT m.cluster_id, sum(present.level * m.strength) AS activation, count(*) AS members
     FROM ({_PRESENT} LIMIT {MOST_TELLING}) present
@@ -163,7 +182,8 @@ SELECT (
 """  # noqa: S608 (our own number)
 
 # A suspended tenant, or an agent that is gone, has no row: nothing at hand is used then. What the tables have from another
-# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since.
+# cluster, restored here, may be numbered beyond this one's transactions; it has not changed since. LIMIT 1: one row by its key,
+# where the planner could read all of the tenant's at once.
 _READ = """
 WITH moment AS MATERIALIZED (
     SELECT pg_current_snapshot()::text AS snapshot, pg_current_xact_id_if_assigned()::text::bigint AS own,
@@ -173,10 +193,10 @@ WITH moment AS MATERIALIZED (
 )
 SELECT mind.agent_id, CASE WHEN mind.revision < moment.ends THEN mind.revision ELSE 0 END,
     mind.embedding_model, mind.embedding_dimension, moment.snapshot, moment.own,
-    EXISTS (
-        SELECT FROM memories_memory
-        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own
-    ), (
+    (
+        SELECT id FROM memories_memory
+        WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND revision = moment.own LIMIT 1
+    ) IS NOT NULL, (
         SELECT array_agg(ARRAY[term, memories]) FROM memories_term
         WHERE tenant_id = %(tenant)s AND agent_id = mind.agent_id AND term = ANY(asked.terms)
     ), packed.*
@@ -184,7 +204,10 @@ FROM moment
 CROSS JOIN json_to_recordset(%(asked)s::json) AS asked (
     agent_id uuid, since bigint, until bigint, running bigint[], terms int[]
 )
-JOIN memories_mind mind ON mind.tenant_id = %(tenant)s AND mind.agent_id = asked.agent_id
+CROSS JOIN LATERAL (
+    SELECT agent_id, revision, embedding_model, embedding_dimension FROM memories_mind
+    WHERE tenant_id = %(tenant)s AND agent_id = asked.agent_id LIMIT 1
+) mind
 JOIN tenants_tenant tenant ON tenant.id = %(tenant)s AND tenant.status = 'active'
 CROSS JOIN LATERAL (
     SELECT string_agg(

@@ -134,7 +134,7 @@ def scan(query: Query) -> ScanResult:
     values |= filtered
     timed, filled = around is not None, False
     # How many a filter leaves is not known; a session to be left out is seldom most of a mind.
-    narrow = replace(asked.only, without_session="") != EVERYTHING
+    narrow = replace(asked.only, without_session="", without_since=None) != EVERYTHING
     share, sample = (1.0, 0) if narrow else _guess(query.documents, kept)
     while True:
         statement = _statement(timed=timed, filled=filled, conditions=conditions)
@@ -254,11 +254,15 @@ def filter_conditions(only: RecallFilter) -> tuple[str, dict[str, Any]]:
         "until": only.until,
         "session": only.session or None,
         "without": only.without_session or None,
+        "without_since": only.without_since if only.without_session else None,
         "min_importance": only.min_importance or None,
         "min_trust": only.min_trust or None,
         "episode": only.episode,
         "concept": only.concept if isinstance(only.concept, UUID) else None,
         "concept_key": concept_key(only.concept) if isinstance(only.concept, str) else None,
+        "cluster": only.cluster if isinstance(only.cluster, UUID) else None,
+        "cluster_name": " ".join(only.cluster.split()) if isinstance(only.cluster, str) else None,
     }
     given = {name: value for name, value in values.items() if value is not None}
-    return "".join(f" AND {queries.FILTER_CONDITIONS[name]}" for name in given), given
+    names = given.keys() - {"without"} if "without_since" in given else given.keys()
+    return "".join(f" AND {queries.FILTER_CONDITIONS[name]}" for name in sorted(names)), given

@@ -16,7 +16,7 @@ from apps.memories.services.store.drafts import Insertion
 from apps.tenants.encoding import to_json
 from apps.tenants.statements import fetch
 from arbor.errors import ConfigurationInvalid
-from arbor.memory.episodes import EpisodeSegment, segment
+from arbor.memory.episodes import EpisodeSegment, segment, summarized_episode
 from arbor.memory.values import MemoryType
 
 #: An agent, and the name of a session of it.
@@ -48,14 +48,15 @@ def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Epi
     One statement, none if no memory is episodic.
     """
     sessions: dict[_Session, list[list[Insertion]]] = {}
+    places: dict[UUID, tuple[UUID, int]] = {}
     for agent_id, of_agent in steps.items():
         for step in of_agent:
+            places |= _places_of_summaries(step)
             for session, episodic in _by_session(step).items():
                 sessions.setdefault((agent_id, session), []).append(episodic)
     if not sessions:
-        return Episodes(places={}, rows=())
+        return Episodes(places=places, rows=())
     known = _near(sessions)
-    places: dict[UUID, tuple[UUID, int]] = {}
     rows: list[dict[str, Any]] = []
     for where, of_steps in sessions.items():
         sections = {section.id: section for section in known.get(where, ())}
@@ -73,9 +74,16 @@ def segment_memories(steps: Mapping[UUID, Sequence[Sequence[Insertion]]]) -> Epi
 def _by_session(step: Sequence[Insertion]) -> dict[str, list[Insertion]]:
     found: dict[str, list[Insertion]] = defaultdict(list)
     for insertion in step:
-        if insertion.memory.type is MemoryType.EPISODIC:
-            found[insertion.memory.session].append(insertion)
+        session = insertion.memory.session
+        if insertion.memory.type is MemoryType.EPISODIC and summarized_episode(session) is None:
+            found[session].append(insertion)
     return found
+
+
+def _places_of_summaries(step: Sequence[Insertion]) -> dict[UUID, tuple[UUID, int]]:
+    """Return the episodes of summaries, which are before their first memories."""
+    episodes = {insertion.placed.id: summarized_episode(insertion.memory.session) for insertion in step}
+    return {memory_id: (episode_id, 0) for memory_id, episode_id in episodes.items() if episode_id}
 
 
 def _near(sessions: Mapping[_Session, Sequence[Sequence[Insertion]]]) -> dict[_Session, list[EpisodeSegment]]:

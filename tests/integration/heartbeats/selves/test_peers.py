@@ -22,14 +22,14 @@ from apps.selves.services import peers
 from apps.tenants.models import Tenant
 from apps.tenants.scope import tenant_transaction
 from arbor.heartbeat.needs import Meeting
-from tests.integration.heartbeats.beater import Beater, reply_of
-from tests.integration.heartbeats.conftest import REST, last_of
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, reply_of
 
 # --- Peers -------------------------------------------------------------------------------------------
 
 
-def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
-    beater: Beater, agent: Agent, new_agent: Any
+def test_a_note_about_a_peer_is_stored_and_shown(
+    heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
@@ -43,7 +43,7 @@ def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
             peer=bo,
         )
     note = {"peer": "bo", "outcome": "success", "competence": 0.9, "reliability": None, "interests": ["eels"]}
-    beater.beat(
+    heartbeats.run(
         reply_of(
             peer_notes=[note],
             memory_notes=[{"text": "The eels have left the river early this autumn."}],
@@ -51,12 +51,12 @@ def test_a_peer_who_writes_is_known_and_what_is_said_of_it_is_kept_and_shown(
     )
     with tenant_transaction(agent.tenant_id):
         peer = PeerModel.objects.get(agent_id=agent.id)
-        kept = Memory.objects.get(agent_id=agent.id, source__startswith="heartbeat:", type="semantic")
+        memory = Memory.objects.get(agent_id=agent.id, source__startswith="heartbeat:", type="semantic")
     assert (peer.peer_id, peer.interactions, peer.successes, peer.interests) == (bo.id, 1, 1, ["eels"])
     assert peer.competence == pytest.approx(0.62)
-    (source,) = kept.detail["sources"]
+    (source,) = memory.detail["sources"]
     assert (source["kind"], source["reference"], source["trust"]) == ("agent", f"agent:{bo.id}", 0.5)
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert "Bo: trust 1.00 after 1 meetings, competence 0.62" in prompt
 
 
@@ -70,8 +70,8 @@ def note_of(peer: str, **values: Any) -> dict[str, Any]:
     } | values
 
 
-def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason(
-    beater: Beater, agent: Agent, new_agent: Any
+def test_a_note_about_an_unknown_peer_is_dropped_with_the_reason(
+    heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
@@ -82,20 +82,20 @@ def test_who_was_never_met_gets_no_model_and_the_note_is_dropped_with_its_reason
             tenant_id=agent.tenant_id, agent=agent, person="user:Dora", started_at=now, last_at=now
         )
         PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Eve")
-    beater.beat(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
+    heartbeats.run(reply_of(peer_notes=[note_of(name) for name in ("Zoe", "cy", "dora", "EVE")]))
     with tenant_transaction(agent.tenant_id):
-        found = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
+        interactions = dict(PeerModel.objects.filter(agent_id=agent.id).values_list("name", "interactions"))
     # A note about somebody who is known, and did nothing, is no meeting.
-    assert found == {"dora": 1, "Eve": 0}
-    assert [(item["path"], item["reason"]) for item in last_of(agent).dropped] == [
+    assert interactions == {"dora": 1, "Eve": 0}
+    assert [(item["path"], item["reason"]) for item in last_heartbeat(agent).dropped] == [
         ("peer_notes[0]", "Zoe never wrote to you nor talked with you"),
         ("peer_notes[1]", "cy never wrote to you nor talked with you"),
     ]
 
 
 @pytest.mark.parametrize("wrote", [True, False])
-def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_with_the_reason(
-    wrote: bool, beater: Beater, agent: Agent, new_agent: Any
+def test_one_note_about_each_peer_counts_and_the_others_are_dropped(
+    wrote: bool, heartbeats: HeartbeatRunner, agent: Agent, new_agent: Any
 ) -> None:
     with tenant_transaction(agent.tenant_id):
         tenant = agent.tenant
@@ -111,15 +111,17 @@ def test_of_several_notes_about_one_peer_one_counts_and_the_others_are_dropped_w
             )
         else:
             PeerModel.objects.create(tenant_id=agent.tenant_id, agent=agent, name="Bo", peer_id=bo.id)
-    beater.beat(reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")]))
+    heartbeats.run(
+        reply_of(peer_notes=[note_of("bo"), note_of(str(bo.id), interests=["eels"]), note_of("Bo ")])
+    )
     with tenant_transaction(agent.tenant_id):
         assert PeerModel.objects.get(agent_id=agent.id).interactions == wrote
-    dropped = last_of(agent).dropped
+    dropped = last_heartbeat(agent).dropped
     assert len(dropped) == 2
     assert {item["reason"] for item in dropped} == {"another note of this beat about Bo counts"}
 
 
-def test_of_many_peers_those_never_dealt_with_are_forgotten_first(
+def test_the_oldest_peer_without_interactions_is_deleted_first(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "MOST_PEERS", 3)
@@ -157,13 +159,13 @@ def models_of(agent: Agent) -> list[tuple[str, int, int]]:
 
 
 def test_notes_about_the_silent_do_not_raise_trust(
-    beater: Beater, agent: Agent, tenant: Tenant, new_agent: Any
+    heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
     bo = new_agent(tenant, name="Bo")
     write(agent, bo)
-    beater.beat(reply_of(peer_notes=[note_of("Bo")]))
+    heartbeats.run(reply_of(peer_notes=[note_of("Bo")]))
     for _ in range(3):
-        beater.beat(reply_of(peer_notes=[note_of("Bo", competence=1.0, interests=["eels"])]))
+        heartbeats.run(reply_of(peer_notes=[note_of("Bo", competence=1.0, interests=["eels"])]))
     assert models_of(agent) == [("Bo", 1, 1)]
     with tenant_transaction(agent.tenant_id):
         peer = PeerModel.objects.get(agent_id=agent.id)
@@ -171,7 +173,7 @@ def test_notes_about_the_silent_do_not_raise_trust(
     assert peer.competence > 0.8
 
 
-def test_one_conversation_is_one_meeting(beater: Beater, agent: Agent) -> None:
+def test_one_conversation_is_one_meeting(heartbeats: HeartbeatRunner, agent: Agent) -> None:
     def talk() -> None:
         now = datetime.now(UTC)
         with tenant_transaction(agent.tenant_id):
@@ -182,18 +184,18 @@ def test_one_conversation_is_one_meeting(beater: Beater, agent: Agent) -> None:
     for talks, interactions in ((True, 1), (False, 1), (True, 2), (False, 2)):
         if talks:
             talk()
-        beater.beat(reply_of(peer_notes=[note_of("Dora")]))
+        heartbeats.run(reply_of(peer_notes=[note_of("Dora")]))
         assert models_of(agent) == [("Dora", interactions, interactions)]
 
 
 @pytest.mark.parametrize("heir", ["agent", "person"])
 @pytest.mark.parametrize("gone", [True, False])
 def test_nobody_of_the_same_name_inherits_trust(
-    beater: Beater, agent: Agent, tenant: Tenant, new_agent: Any, heir: str, gone: bool
+    heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any, heir: str, gone: bool
 ) -> None:
     bo = new_agent(tenant, name="Bo")
     write(agent, bo)
-    beater.beat(reply_of(peer_notes=[note_of("Bo")]))
+    heartbeats.run(reply_of(peer_notes=[note_of("Bo")]))
     with tenant_transaction(agent.tenant_id):
         if gone:
             PeerModel.objects.filter(agent_id=agent.id).update(peer=None)
@@ -202,7 +204,7 @@ def test_nobody_of_the_same_name_inherits_trust(
         write(agent, new_agent(tenant, name="Bo"))
     else:
         tell_as_chat(agent, "user:Bo")
-    beater.beat(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
+    heartbeats.run(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
     assert models_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
 
 
@@ -215,30 +217,30 @@ def tell_as_chat(agent: Agent, person: str) -> None:
 
 
 def test_a_person_is_no_agent_of_the_same_name(
-    beater: Beater, agent: Agent, tenant: Tenant, new_agent: Any
+    heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
     tell_as_chat(agent, "user:Bo")
-    beater.beat(reply_of(peer_notes=[note_of("Bo")]))
+    heartbeats.run(reply_of(peer_notes=[note_of("Bo")]))
     write(agent, new_agent(tenant, name="Bo"))
-    prompt = beater.beat(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
+    prompt = heartbeats.run(reply_of(peer_notes=[note_of("Bo", outcome="failure")]))
     assert models_of(agent) == [("Bo", 1, 1), ("Bo", 1, 0)]
     assert "Bo, who has just written" not in prompt
 
 
 def test_a_renamed_agent_stays_who_it_is(
-    beater: Beater, agent: Agent, tenant: Tenant, new_agent: Any
+    heartbeats: HeartbeatRunner, agent: Agent, tenant: Tenant, new_agent: Any
 ) -> None:
     bo = new_agent(tenant, name="Bo")
     for name in ("Bo", "Beau"):
         with tenant_transaction(agent.tenant_id):
             Agent.objects.filter(id=bo.id).update(name=name)
         write(agent, bo)
-        beater.beat(reply_of(peer_notes=[note_of(name)]))
+        heartbeats.run(reply_of(peer_notes=[note_of(name)]))
     assert models_of(agent) == [("Beau", 2, 2)]
 
 
-def test_a_beat_that_uses_none_of_it_stores_none_of_it(beater: Beater, agent: Agent) -> None:
-    beater.beat(REST)
+def test_a_resting_heartbeat_writes_no_rows_of_the_self(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(REST)
     with tenant_transaction(agent.tenant_id):
         for model in (Experience, Proposal, PeerModel, SelfChange, BeliefEvidence):
             assert not model.objects.filter().exists(), model

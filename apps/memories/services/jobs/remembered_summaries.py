@@ -1,0 +1,69 @@
+"""Store the summaries of episodes as memories, so that every recall finds them with what else is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from apps.memories.models import Episode, Memory
+from apps.memories.services.jobs import queries
+from apps.memories.services.jobs.rounds import Round, make_round
+from apps.memories.services.retention.archive import archive
+from apps.memories.services.store.remember import store
+from apps.memories.services.store.term_counts import lock_minds
+from apps.tenants.scope import tenant_transaction
+from apps.tenants.statements import fetch
+from arbor.memory.episodes import session_of_summary
+from arbor.memory.values import MemoryStatus, NewMemory, Retention
+
+#: Summaries of one step.
+_STEP = 100
+#: Shorter episodes are summarized by repeating them (`SHORT_EPISODE` of consolidation).
+_LEAST_SIZE = 3
+#: As a memory that nobody has weighed.
+SUMMARY_IMPORTANCE = 0.5
+_ACTOR = "system:maintenance"
+
+
+def remember_summaries() -> Round:
+    """Store the summaries that are no memories yet, agent by agent; they are embedded by upkeep."""
+    return make_round("remembered", waiting=queries.AGENTS_WITH_UNREMEMBERED, step=_remember)
+
+
+def _remember(tenant_id: UUID, agent_id: UUID) -> int:
+    with tenant_transaction(tenant_id):
+        lock_minds([agent_id])
+        rows = fetch(queries.UNREMEMBERED_SUMMARIES, agent=agent_id, limit=_STEP)
+        if not rows:
+            return 0
+        wanted = {
+            episode_id: NewMemory(
+                content=summary,
+                occurred_at=started_at,
+                importance=SUMMARY_IMPORTANCE,
+                trust=trust,
+                emotional_valence=valence,
+                session=session_of_summary(episode_id),
+                source=session_of_summary(episode_id),
+                retention=Retention.LASTING,
+            )
+            for episode_id, summary, started_at, size, trust, valence in rows
+            if summary.strip() and size >= _LEAST_SIZE
+        }
+        _archive_earlier(wanted)
+        if wanted:
+            store(agent_id=agent_id, memories=[*wanted.values()], vectors=None)
+        Episode.objects.filter(id__in=[row[0] for row in rows]).update(remembered=True)
+        return len(wanted)
+
+
+def _archive_earlier(wanted: Mapping[UUID, NewMemory]) -> None:
+    """Archive the summaries of these episodes from before they grew."""
+    earlier = Memory.objects.filter(episode_id__in=list(wanted), sequence=0, status=MemoryStatus.ACTIVE)
+    outdated = [
+        memory_id
+        for memory_id, episode_id, content in earlier.values_list("id", "episode_id", "content")
+        if content != wanted[episode_id].content
+    ]
+    if outdated:
+        archive(memory_ids=outdated, reason="its episode was summarized anew", actor=_ACTOR)

@@ -1,0 +1,80 @@
+"""An agent's own heartbeats in its recalls: those that its prompt shows anyway are left out, and the others are few.
+
+A narrative quotes what it is about, so narratives would displace facts; and an agent that reads its latest narratives
+again and again repeats them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from arbor.heartbeat.failure_modes import are_alike, words_of
+from arbor.heartbeat.situation import Situation
+from arbor.memory.recall_request import EVERYTHING, MAX_LIMIT, RecallFilter
+from arbor.memory.values import HEARTBEATS_SESSION, Recalled
+from arbor.values import replace
+
+#: Every memory but those of the agent's own heartbeats.
+NOT_OWN_HEARTBEATS = replace(EVERYTHING, without_session=HEARTBEATS_SESSION)
+#: Memories to recall for each one that is chosen: the others make up for own heartbeats that are left out.
+_ASKED_FOR = 3
+
+
+def past_of(situation: Situation) -> RecallFilter:
+    """Return the filter that leaves out the heartbeats in the prompt: the latest events are shown there.
+
+    Rules repeat what they recall, so the reflex policy recalls own heartbeats only about something that reached it.
+    """
+    if situation.model_is_reflex and not situation.percepts:
+        return NOT_OWN_HEARTBEATS
+    if not situation.recent:
+        return EVERYTHING
+    return replace(NOT_OWN_HEARTBEATS, without_since=min(memory.at for memory in situation.recent))
+
+
+def asked_for(limit: int) -> int:
+    """Return the limit of a recall of which `choose` returns `limit` memories."""
+    return min(MAX_LIMIT, _ASKED_FOR * limit)
+
+
+def choose(found: Sequence[Recalled], *, limit: int, situation: Situation) -> list[Recalled]:
+    """Return the best `limit` memories, at most half of them own heartbeats, none almost the same as a shown one.
+
+    What does not fit the query at all, and only fills the limit, comes last, the latest first.
+    """
+    fillers = sorted((memory for memory in found if not _fits(memory)), key=_latest_first)
+    in_order = [*filter(_fits, found), *fillers]
+    own = set(_own_heartbeats(in_order, most=max(1, limit // 2), situation=situation))
+    return [memory for memory in in_order if memory.session != HEARTBEATS_SESSION or memory.id in own][:limit]
+
+
+def _own_heartbeats(found: Sequence[Recalled], *, most: int, situation: Situation) -> Iterator[UUID]:
+    """Yield the ids of the first own heartbeats that are not almost the same as a shown or an earlier one."""
+    narratives = [memory for memory in found if memory.session == HEARTBEATS_SESSION]
+    if not narratives:
+        return
+    known = [words_of(text) for text in _shown(situation)]
+    for memory in narratives:
+        words = words_of(memory.content)
+        if not any(are_alike(words, other) for other in known):
+            known.append(words)
+            yield memory.id
+            most -= 1
+        if not most:
+            return
+
+
+def _fits(memory: Recalled) -> bool:
+    terms = memory.terms
+    return any((terms.meaning, terms.words, terms.neighbours, terms.association, terms.speaker, terms.time))
+
+
+def _latest_first(memory: Recalled) -> float:
+    return -memory.occurred_at.timestamp()
+
+
+def _shown(situation: Situation) -> Iterator[str]:
+    yield from (memory.content for memory in situation.recent)
+    if situation.last_beat is not None:
+        yield situation.last_beat.narrative

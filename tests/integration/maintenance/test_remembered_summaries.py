@@ -1,0 +1,105 @@
+"""Summaries of episodes as memories: found by every recall, replaced when their episode grows."""
+
+from __future__ import annotations
+
+from apps.agents.models import Agent
+from apps.maintenance.services.consolidation import maintain_episodes
+from apps.memories.models import Memory
+from apps.memories.services.embedding.backlog import embed_backlog
+from apps.memories.services.jobs.episodes import episode_memories
+from apps.memories.services.jobs.remembered_summaries import remember_summaries
+from apps.memories.services.recall.recaller import recall
+from apps.tenants.scope import tenant_transaction
+from arbor.memory.episodes import session_of_summary, summarized_episode
+from arbor.memory.recall_request import RecallFilter, RecallRequest
+from arbor.memory.values import MemoryStatus, MemoryType, Retention
+from tests.integration.heartbeats.fleet import Fleet
+from tests.integration.maintenance.maintenance_setup import (
+    LONG_AGO,
+    TALK,
+    close_and_settle,
+    episodes_of,
+    remember_talk,
+)
+from tests.integration.memories.conftest import term_counts, true_counts
+
+
+def summarize(agent: Agent, fleet: Fleet) -> None:
+    close_and_settle(agent)
+    maintain_episodes()
+    fleet.run()
+    maintain_episodes()
+
+
+def summaries_of(agent: Agent) -> list[Memory]:
+    with tenant_transaction(agent.tenant_id):
+        return list(
+            Memory.objects.filter(agent_id=agent.id, episode__isnull=False, sequence=0).order_by("id")
+        )
+
+
+def test_a_summary_is_a_memory_of_its_episode(mind: Agent, fleet: Fleet) -> None:
+    turns = remember_talk(mind)
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(id=turns[1]).update(trust=0.3)
+        Memory.objects.filter(id__in=turns).update(emotional_valence=0.5)
+    summarize(mind, fleet)
+    (episode,) = episodes_of(mind)
+    (summary,) = summaries_of(mind)
+    assert (summary.content, summary.episode_id) == (episode.summary, episode.id)
+    assert (summary.session, summary.type) == (session_of_summary(episode.id), MemoryType.EPISODIC)
+    assert (summary.trust, summary.emotional_valence, summary.occurred_at) == (0.3, 0.5, LONG_AGO)
+    assert (summary.retention, summary.expires_at, summary.importance) == (Retention.LASTING, None, 0.5)
+    assert (episode.size, episode.summarized_at is not None) == (len(TALK), True)
+    assert term_counts(mind) == true_counts(mind)
+    assert remember_summaries().steps == 0
+    with tenant_transaction(mind.tenant_id):
+        members = episode_memories(episode_id=episode.id)
+    assert [member.content for member in members] == list(TALK)
+
+
+def test_recall_finds_a_summary_and_the_turns_behind_it(mind: Agent, fleet: Fleet) -> None:
+    remember_talk(mind)
+    summarize(mind, fleet)
+    embed_backlog()
+    request = RecallRequest(agent_id=mind.id, text="What was the talk about the Heron about?")
+    found = recall(tenant_id=mind.tenant_id, request=request)
+    (episode,) = episodes_of(mind)
+    (summary,) = [memory for memory in found if summarized_episode(memory.session) == episode.id]
+    assert summary.content == episode.summary
+    assert summary.terms.words > 0
+    assert summary.terms.meaning > 0
+    behind = RecallRequest(agent_id=mind.id, text="the Heron", only=RecallFilter(episode=episode.id))
+    turns = {memory.content for memory in recall(tenant_id=mind.tenant_id, request=behind)}
+    assert turns == {*TALK, episode.summary}
+
+
+def test_the_summary_of_a_grown_episode_replaces_the_earlier(mind: Agent, fleet: Fleet) -> None:
+    remember_talk(mind)
+    summarize(mind, fleet)
+    (before,) = summaries_of(mind)
+    remember_talk(mind, *TALK, "The Heron has a new captain, and her name is Ines.")
+    summarize(mind, fleet)
+    (episode,) = episodes_of(mind)
+    earlier, later = summaries_of(mind)
+    assert (earlier.id, earlier.status) == (before.id, MemoryStatus.ARCHIVED)
+    assert (later.status, later.content) == (MemoryStatus.ACTIVE, episode.summary)
+    # A summary is no material of the next one.
+    assert episode.summary.count("Lisbon") == 1
+    assert term_counts(mind) == true_counts(mind)
+
+
+def test_a_forgotten_summary_does_not_come_back(mind: Agent, fleet: Fleet) -> None:
+    remember_talk(mind)
+    summarize(mind, fleet)
+    with tenant_transaction(mind.tenant_id):
+        Memory.objects.filter(sequence=0).update(status=MemoryStatus.ARCHIVED)
+    summarize(mind, fleet)
+    assert [summary.status for summary in summaries_of(mind)] == [MemoryStatus.ARCHIVED]
+
+
+def test_a_short_episode_needs_no_memory_of_its_summary(mind: Agent, fleet: Fleet) -> None:
+    remember_talk(mind, *TALK[:2])
+    summarize(mind, fleet)
+    assert (summaries_of(mind), remember_summaries().steps) == ([], 0)
+    assert episodes_of(mind)[0].summary

@@ -1,0 +1,70 @@
+"""Own heartbeats in recalls: few, and none that the prompt shows anyway."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from arbor.heartbeat.own_past import NOT_OWN_HEARTBEATS, asked_for, choose, past_of
+from arbor.heartbeat.situation import LastHeartbeat, Mode
+from arbor.memory.recall_request import EVERYTHING
+from arbor.memory.values import HEARTBEATS_SESSION, Recalled, ScoreTerms
+from tests.unit.heartbeat.builders import NOW, memory, percept, situation
+from tests.unit.heartbeat.state_builders import recalled_memory
+
+STORIES = (
+    "I charted the northern reef with Ada.",
+    "I painted the pier blue.",
+    "Two gulls nested upon the tower.",
+    "Bread was baked for the harbour feast.",
+)
+
+
+def own(number: int, story: str) -> Recalled:
+    return recalled_memory(number, session=HEARTBEATS_SESSION, content=f"Heartbeat {number}. {story}")
+
+
+def test_the_latest_events_bound_what_is_left_out() -> None:
+    recent = [memory("pier", at=NOW - timedelta(hours=3)), memory("reef", at=NOW)]
+    only = past_of(situation(recent=recent))
+    assert (only.without_session, only.without_since) == (HEARTBEATS_SESSION, NOW - timedelta(hours=3))
+    assert past_of(situation()) == EVERYTHING
+
+
+def test_the_reflex_policy_recalls_its_past_only_when_asked() -> None:
+    assert past_of(situation(model_is_reflex=True)) == NOT_OWN_HEARTBEATS
+    assert past_of(situation(model_is_reflex=True, percepts=[percept()])) == EVERYTHING
+
+
+def test_at_most_half_are_own_heartbeats() -> None:
+    beats = [own(number, story) for number, story in enumerate(STORIES, start=1)]
+    facts = [recalled_memory(number) for number in range(10, 14)]
+    assert choose([*beats, *facts], limit=4, situation=situation()) == [*beats[:2], *facts[:2]]
+    assert choose([*facts, *beats], limit=4, situation=situation()) == facts
+    assert choose(beats, limit=1, situation=situation()) == beats[:1]
+
+
+def test_heartbeats_like_a_shown_one_are_left_out() -> None:
+    last = LastHeartbeat(number=9, mode=Mode.REFLECTION, narrative=f"Heartbeat 9. {STORIES[0]}")
+    shown = situation(last_beat=last, recent=[memory(content=f"Heartbeat 8. {STORIES[1]}")])
+    beats = [own(number, story) for number, story in enumerate((*STORIES[:3], STORIES[2]), start=1)]
+    assert choose(beats, limit=5, situation=shown) == [beats[2]]
+
+
+def test_facts_are_chosen_however_alike() -> None:
+    facts = [recalled_memory(number, content=STORIES[0]) for number in range(1, 4)]
+    shown = situation(recent=[memory(content=STORIES[0])])
+    assert choose(facts, limit=5, situation=shown) == facts
+
+
+def test_what_only_fills_the_limit_comes_last() -> None:
+    weighty = ScoreTerms(importance=0.05, recency=0.05)
+    old, new = (
+        recalled_memory(number, terms=weighty, occurred_at=NOW - timedelta(days=days))
+        for number, days in ((1, 9), (2, 1))
+    )
+    slight = recalled_memory(3, terms=ScoreTerms(words=0.01))
+    assert choose([old, new, slight], limit=2, situation=situation()) == [slight, new]
+
+
+def test_a_recall_asks_for_more_than_is_chosen() -> None:
+    assert (asked_for(5), asked_for(20), asked_for(200)) == (15, 60, 200)
