@@ -13,6 +13,7 @@ from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.heartbeat.turns import MAX_TURNS
+from arbor.history import Record, parse_ages
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
@@ -287,6 +288,22 @@ Policy(
 ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
 #: Whoever scrapes `/metrics` shows it as a bearer token; empty: only operators of the installation see that page.
 ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
+
+# --- History -------------------------------------------------------------------------------------------
+
+#: The age at which heartbeats, calls, conversations, messages, ledger, usage and audit are deleted; None: never.
+ARBOR_HISTORY_AGES = parse_ages(
+    {
+        Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
+        Record.CALLS: env.str("ARBOR_CALLS_DAYS", default="30"),
+        Record.CONVERSATIONS: env.str("ARBOR_CONVERSATIONS_DAYS", default="365"),
+        Record.MESSAGES: env.str("ARBOR_MESSAGES_DAYS", default="365"),
+        # A year and a month: the same month of last year can be compared.
+        Record.LEDGER: env.str("ARBOR_LEDGER_DAYS", default="400"),
+        Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
+        Record.AUDIT: env.str("ARBOR_AUDIT_DAYS", default="800"),
+    }
+)
 
 # --- Recalling memories --------------------------------------------------------------------------------
 
