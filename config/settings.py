@@ -17,6 +17,7 @@ from arbor.history import Record, parse_ages
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
+from arbor.models.slots import parse_provider_calls
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
 from config.mail import mailers
@@ -212,6 +213,8 @@ OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
 #: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
+#: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
+ARBOR_PROVIDER_CALLS = parse_provider_calls(env.str("ARBOR_PROVIDER_CALLS", default=""))
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
 #: Tokens that a model takes in all, prompt and reply, where it is not among the known ones (`arbor.models.windows`).
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)

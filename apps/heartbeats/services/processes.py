@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 from django.db import connections
@@ -9,7 +12,11 @@ from django.db.models.functions import Now
 from psycopg import connect
 
 from apps.heartbeats.models import Process
+from apps.providers import default_model, provider_slots
+from apps.queues import Queue
+from apps.tenants.encoding import to_json
 from apps.tenants.scope import APP, OPS
+from arbor.errors import ConfigurationInvalid
 
 #: Time between two reports of a process, and after its last one until it counts as silent and its row is deleted.
 LIVENESS_PERIOD = timedelta(seconds=5)
@@ -17,19 +24,57 @@ SILENT_AFTER = timedelta(seconds=20)
 FORGOTTEN_AFTER = timedelta(minutes=10)
 
 _UPSERT = (
-    "INSERT INTO heartbeats_process (name, kind, queues, pool, concurrency, started_at, seen_at)"
-    " VALUES (%s, %s, %s, %s, %s, %s, now()) ON CONFLICT (name) DO UPDATE SET seen_at = now(), queues = EXCLUDED.queues"
+    "INSERT INTO heartbeats_process (name, kind, queues, pool, concurrency, started_at, model, calls, seen_at)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, now()) ON CONFLICT (name) DO UPDATE"
+    " SET seen_at = now(), queues = EXCLUDED.queues, model = EXCLUDED.model, calls = EXCLUDED.calls"
 )
 
 
 def write_liveness(
     *, name: str, kind: str, queues: str, pool: str, concurrency: int, started_at: datetime
 ) -> None:
-    """Write the process's row on its own connection: threads of forking processes call this."""
+    """Write the process's row, with the model and the calls of this process.
+
+    On its own connection: threads of forking processes call this.
+    """
+    calls = {provider: asdict(figures) for provider, figures in provider_slots.figures().items()}
     # All parameters, such as those of TLS.
     parameters = connections[APP].get_connection_params()
     with connect(**parameters, autocommit=True) as connection:
-        connection.execute(_UPSERT, (name, kind, queues, pool, concurrency, started_at))
+        connection.execute(
+            _UPSERT, (name, kind, queues, pool, concurrency, started_at, _own_model(), to_json(calls))
+        )
+
+
+def _own_model() -> str:
+    try:
+        return default_model()
+    except ConfigurationInvalid:
+        # `arbor doctor` and each heartbeat say what is wrong.
+        return ""
+
+
+def fleet_model(processes: Sequence[Process] | None = None) -> str:
+    """Return the model of agents without one of their own: that of the workers that run heartbeats.
+
+    This process's own where no such worker runs. Its environment may name another than the fleet's.
+    """
+    alive = living_processes() if processes is None else processes
+    models = {
+        process.model
+        for process in alive
+        if process.model and Queue.HEARTBEAT.value in process.queues.split(",")
+    }
+    return ", ".join(sorted(models)) or default_model()
+
+
+def provider_calls(processes: Sequence[Process]) -> dict[str, dict[str, int]]:
+    """Return the calls sent and waiting, and how many are sent at once, by provider, over all processes."""
+    sums: dict[str, Counter[str]] = {}
+    for process in processes:
+        for provider, figures in process.calls.items():
+            sums.setdefault(provider, Counter()).update(figures)
+    return {provider: dict(figures) for provider, figures in sorted(sums.items())}
 
 
 def remove_process(*, name: str) -> None:

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from apps import web
+from apps import providers, web
 from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
 from arbor.history import Record, setting_of
 from arbor.memory.values import Retention
+from arbor.models.handles import Provider
 from config.cli import up
 from config.environment import data_dir
 from config.pools import worker_pools
@@ -166,9 +167,11 @@ PROBES: dict[str, Probe] = {
     "ARBOR_WEB_PAGE_BYTES": Probe(
         values=("1000", "2000"), shows=applied("ARBOR_WEB_PAGE_BYTES", largest_page)
     ),
-    "ARBOR_STATEMENT_TIMEOUT_S": Probe(
-        values=("10", "20"), shows=lambda: loaded("ARBOR_STATEMENT_TIMEOUT")
+    "ARBOR_PROVIDER_CALLS": Probe(
+        values=("ollama=1", "ollama=9"),
+        shows=applied("ARBOR_PROVIDER_CALLS", lambda: providers.calls_limit(Provider.OLLAMA)),
     ),
+    "ARBOR_STATEMENT_TIMEOUT_S": Probe(values=("10", "20"), shows=lambda: loaded("ARBOR_STATEMENT_TIMEOUT")),
     "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=web_host),
     **{setting_of(record): Probe(values=("40", "0"), shows=history_age(record)) for record in Record},
 }
