@@ -13,9 +13,11 @@ from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.heartbeat.turns import MAX_TURNS
+from arbor.history import Record, parse_ages
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
+from arbor.models.slots import parse_provider_calls
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
 from config.mail import mailers
@@ -211,6 +213,8 @@ OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
 #: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
+#: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
+ARBOR_PROVIDER_CALLS = parse_provider_calls(env.str("ARBOR_PROVIDER_CALLS", default=""))
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
 #: The context of an unknown model in tokens, prompt and reply together (`arbor.models.windows` has the known ones).
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
@@ -288,6 +292,22 @@ Policy(
 ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
 #: The bearer token for `/metrics`; empty: only operators of the installation see that page.
 ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
+
+# --- History -------------------------------------------------------------------------------------------
+
+#: The age at which heartbeats, calls, conversations, messages, ledger, usage and audit are deleted; None: never.
+ARBOR_HISTORY_AGES = parse_ages(
+    {
+        Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
+        Record.CALLS: env.str("ARBOR_CALLS_DAYS", default="30"),
+        Record.CONVERSATIONS: env.str("ARBOR_CONVERSATIONS_DAYS", default="365"),
+        Record.MESSAGES: env.str("ARBOR_MESSAGES_DAYS", default="365"),
+        # A year and a month: the same month of last year can be compared.
+        Record.LEDGER: env.str("ARBOR_LEDGER_DAYS", default="400"),
+        Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
+        Record.AUDIT: env.str("ARBOR_AUDIT_DAYS", default="800"),
+    }
+)
 
 # --- Recalling memories --------------------------------------------------------------------------------
 

@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from apps import web
+from apps import providers, web
 from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
 from apps.tenants.protection import statement_timeout_ms
+from arbor.history import Record, setting_of
 from arbor.memory.values import Retention
+from arbor.models.handles import Provider
 from config.cli import up
 from config.environment import data_dir
 from config.pools import worker_pools
@@ -106,6 +108,10 @@ def web_host() -> str:
         return up._plan(RunFolder(data_dir()), only=frozenset(), demo=False, web_port=None).web_host
 
 
+def history_age(record: Record) -> Callable[[], Any]:
+    return lambda: loaded("ARBOR_HISTORY_AGES")[record]
+
+
 def pool(name: str, key: str) -> Callable[[], Any]:
     return lambda: next(vars(module)[key] for module in worker_pools() if module.name == name)
 
@@ -165,7 +171,12 @@ PROBES: dict[str, Probe] = {
     "ARBOR_WEB_PAGE_BYTES": Probe(
         values=("1000", "2000"), shows=applied("ARBOR_WEB_PAGE_BYTES", largest_page)
     ),
+    "ARBOR_PROVIDER_CALLS": Probe(
+        values=("ollama=1", "ollama=9"),
+        shows=applied("ARBOR_PROVIDER_CALLS", lambda: providers.calls_limit(Provider.OLLAMA)),
+    ),
     "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=web_host),
+    **{setting_of(record): Probe(values=("40", "0"), shows=history_age(record)) for record in Record},
 }
 
 
