@@ -184,6 +184,24 @@ STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
+SESSION_ENGINE = "apps.tenants.sessions"
+#: A session of the console ends after this time without a request, and in any case after the other.
+ARBOR_SESSION_IDLE = timedelta(seconds=env.float("ARBOR_SESSION_IDLE_S", default=12 * 3600))
+ARBOR_SESSION_AGE = timedelta(seconds=env.float("ARBOR_SESSION_AGE_S", default=14 * 86_400))
+if not timedelta(minutes=1) <= ARBOR_SESSION_IDLE <= ARBOR_SESSION_AGE <= timedelta(days=365):
+    raise ConfigurationInvalid(
+        "ARBOR_SESSION_IDLE_S must be 60 seconds or more, and at most ARBOR_SESSION_AGE_S, which is at most a year"
+    )
+#: Failed sign-ins to one account from one address, after which more are refused; and how long a failure counts.
+ARBOR_SIGN_IN_FAILURES = env.int("ARBOR_SIGN_IN_FAILURES", default=10)
+ARBOR_SIGN_IN_WINDOW = timedelta(seconds=env.float("ARBOR_SIGN_IN_WINDOW_S", default=900))
+if ARBOR_SIGN_IN_FAILURES < 1 or not timedelta(0) < ARBOR_SIGN_IN_WINDOW:
+    raise ConfigurationInvalid(
+        "ARBOR_SIGN_IN_FAILURES must be 1 or more, ARBOR_SIGN_IN_WINDOW_S above 0 seconds"
+    )
+#: Reverse proxies before the console. Each adds one to X-Forwarded-For; with none, that header is what anybody wrote.
+ARBOR_PROXIES = env.int("ARBOR_PROXIES", default=0)
+SESSION_COOKIE_AGE = int(ARBOR_SESSION_AGE.total_seconds())
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = env.bool("ARBOR_SECURE_COOKIES", default=False)
 CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
