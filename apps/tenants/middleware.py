@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import DataError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -80,18 +80,28 @@ class TenantMiddleware:
         return render(request, "console/suspended.html", {"suspended": suspended}, status=403)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Turn errors into pages: 404 for NotFound, 403 for PermissionDenied, 503 for a timeout, else 409."""
+        """Turn errors into pages.
+
+        404 for NotFound, 403 for PermissionDenied, 400 for a value that no column takes, 503 for a timeout, else 409.
+        """
         timed_out = isinstance(exception.__cause__, QueryCanceled)
-        if not (timed_out or isinstance(exception, ArborError)):
+        unstorable = isinstance(exception, DataError)
+        if not (timed_out or unstorable or isinstance(exception, ArborError)):
             return None
         if request.access is not None:  # type: ignore[attr-defined]
             transaction.set_rollback(True, using=APP)
         if timed_out:
             return render(request, "console/refused.html", {"message": _too_slow()}, status=503)
+        if unstorable:
+            return render(request, "console/refused.html", {"message": _UNSTORABLE}, status=400)
         status = (
             404 if isinstance(exception, NotFound) else 403 if isinstance(exception, TenancyError) else 409
         )
         return render(request, "console/refused.html", {"message": str(exception)}, status=status)
+
+
+#: PostgreSQL's own words would quote the value.
+_UNSTORABLE = "a value in the address or the form is out of range, or holds a character that cannot be stored, such as NUL"
 
 
 def _choose(tenants: list[Access], chosen: Any) -> Access | None:
