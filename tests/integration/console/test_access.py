@@ -11,10 +11,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.fleet.accounts import change_password
 from apps.fleet.administration import resume_tenant, suspend_tenant
 from apps.tenants.models import ConsoleSession, Membership, Role, User
 from apps.tenants.scope import OPS, tenant_transaction
 from apps.tenants.services import add_member
+from config.cli.operator_check import OperatorCheck
 from tests.factories.users import PASSWORD, UserFactory
 from tests.support.console import World, sign_in
 
@@ -179,6 +181,22 @@ def test_an_account_is_created_in_the_console(root: Client, database: None) -> N
     page = root.post(add, {"username": "bob", "password": NEW}, follow=True).content.decode()
     assert "Created account bob." in page
     assert User.objects.get(username="bob").check_password(NEW)
+
+
+def test_flower_follows_the_password_of_a_superuser(ann: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("config.cli.operator_check.CHECKED_EVERY_S", 0.0)
+    chief = UserFactory(username="chief", is_superuser=True)
+    check = OperatorCheck()
+    assert not check.accepts("ann", PASSWORD, "")
+    assert not check.accepts("chief", "wrong", "")
+    assert check.accepts("chief", PASSWORD, "")
+    assert check.accepts("chief", PASSWORD, "")
+    assert [action for action, _ in platform_acts()].count(AuditAction.SIGNED_IN) == 1
+    change_password(username=chief.username, password=NEW, actor="cli:tests")
+    assert not check.accepts("chief", PASSWORD, "")
+    assert check.accepts("chief", NEW, "")
+    User.objects.using(OPS).update(is_active=False)
+    assert not check.accepts("chief", NEW, "")
 
 
 # --- Members -------------------------------------------------------------------------------------------
