@@ -43,9 +43,14 @@ def filters_by_agent(*fields: str) -> tuple[Any, ...]:
 
 
 def _filter_lookups(list_filter: Sequence[Any]) -> set[str]:
-    """Return the lookups that the filters of fields make; other filters name their own parameters."""
+    """Return the lookups that the filters of fields make, and the parameters of other filters."""
     names = [entry[0] if isinstance(entry, tuple) else entry for entry in list_filter]
-    return {
+    own: set[str] = {
+        str(entry.parameter_name)
+        for entry in list_filter
+        if isinstance(entry, type) and issubclass(entry, admin.SimpleListFilter)
+    }
+    return own | {
         f"{name}{lookup}"
         for name in names
         if isinstance(name, str)

@@ -50,9 +50,8 @@ def account_by_name(username: str) -> User:
     """Return the account. Raises NotFound."""
     user = User.objects.using(OPS).filter(username=username).first() if "\0" not in username else None
     if user is None:
-        raise NotFound(
-            f"there is no account {username[:150]!r}; create it with `arbor tenant user create USERNAME`"
-        )
+        shown = username[:150]
+        raise NotFound(f"there is no account {shown!r}; create it with `arbor tenant user create {shown}`")
     return user
 
 
