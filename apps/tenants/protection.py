@@ -26,7 +26,8 @@ OWNER = "owner"
 SHARED: dict[str, tuple[str, str]] = {
     "django_migrations": ("SELECT", "SELECT"),
     "django_content_type": ("SELECT", "SELECT"),
-    "django_session": ("SELECT, INSERT, UPDATE, DELETE", "SELECT, DELETE"),
+    # Not in use: `tenants.ConsoleSession` knows whose a session is.
+    "django_session": ("", ""),
     "auth_permission": ("SELECT", "SELECT"),
     "auth_group": ("SELECT", "SELECT"),
     "auth_group_permissions": ("SELECT", "SELECT"),

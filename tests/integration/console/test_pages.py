@@ -70,6 +70,9 @@ def test_every_model_is_shown() -> None:
         "memories.ClusterMember",
         "memories.ClusterRelation",
         "memories.MemoryConcept",
+        # On the pages of their person, and nowhere.
+        "tenants.ConsoleSession",
+        "tenants.SignInFailure",
     }
     for model in apps.get_models():
         label = model._meta.label

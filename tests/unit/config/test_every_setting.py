@@ -38,6 +38,7 @@ OF_DJANGO = {
     "DEBUG",
     "SECRET_KEY",
     "SESSION_COOKIE_SECURE",
+    "SECURE_HSTS_SECONDS",
     "MAILERS",
 }
 #: Parts of the addresses of the databases, which Django reads.
@@ -124,6 +125,15 @@ PROBES: dict[str, Probe] = {
     "DEBUG": Probe(values=("true", "false"), shows=lambda: loaded("WHITENOISE_AUTOREFRESH")),
     "SECRET_KEY": Probe(values=("one", "two"), shows=lambda: loaded("SECRET_KEY")),
     "ARBOR_SECURE_COOKIES": Probe(values=("true", "false"), shows=lambda: loaded("CSRF_COOKIE_SECURE")),
+    "ARBOR_TLS": Probe(values=("true", "false"), shows=lambda: loaded("SECURE_SSL_REDIRECT")),
+    "ARBOR_HSTS_S": Probe(
+        values=("60", "90"), shows=lambda: loaded("SECURE_HSTS_SECONDS"), beside={"ARBOR_TLS": "true"}
+    ),
+    "ARBOR_SESSION_AGE_S": Probe(values=("90000", "99000"), shows=lambda: loaded("SESSION_COOKIE_AGE")),
+    "ARBOR_SESSION_IDLE_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SESSION_IDLE")),
+    "ARBOR_SIGN_IN_FAILURES": Probe(values=("3", "4"), shows=lambda: loaded("ARBOR_SIGN_IN_FAILURES")),
+    "ARBOR_SIGN_IN_WINDOW_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SIGN_IN_WINDOW")),
+    "ARBOR_PROXIES": Probe(values=("0", "1"), shows=lambda: loaded("ARBOR_PROXIES")),
     "ARBOR_OPS_DATABASE_URL": Probe(
         values=("postgres://ops@a/arbor", "postgres://ops@b/arbor"), shows=database("ops", "HOST")
     ),
