@@ -7,8 +7,11 @@ from functools import lru_cache
 from django.conf import settings
 
 from arbor.adapters.connect import Credentials, connect_model, default_handle
+from arbor.adapters.credentials import calls_at_once
 from arbor.models.breaker import Breakers
+from arbor.models.handles import Provider
 from arbor.models.ports import Model
+from arbor.models.slots import ProviderSlots, Slots
 
 #: Shared by all threads of the process.
 _breakers = Breakers()
@@ -30,6 +33,23 @@ def credentials() -> Credentials:
 def default_model() -> str:
     """Return the handle of the model for agents without one of their own."""
     return settings.ARBOR_DEFAULT_MODEL or default_handle(credentials())
+
+
+def calls_limit(provider: Provider) -> int:
+    """Return how many calls a process sends to a provider at once."""
+    return settings.ARBOR_PROVIDER_CALLS.get(provider) or calls_at_once(provider, credentials())
+
+
+#: Shared by all threads of the process.
+provider_slots = ProviderSlots(calls_limit)
+
+
+def slots_for(handle: str) -> Slots | None:
+    """Return the slots of a handle's provider; None where nothing is sent to one."""
+    name = handle.partition("/")[0]
+    if name not in set(Provider) or name == Provider.REFLEX:
+        return None
+    return provider_slots.of(Provider(name))
 
 
 @lru_cache(maxsize=64)

@@ -103,6 +103,8 @@ class Task(StrEnum):
     TRIM_EMBEDDING_CACHE = "arbor.cleanup.trim_embedding_cache"
     #: Empty the prompts of old maintenance calls.
     EMPTY_PROMPTS = "arbor.cleanup.empty_prompts"
+    #: Delete heartbeats, calls, conversations and other records by age.
+    SWEEP_HISTORY = "arbor.cleanup.sweep_history"
     #: Compute health metrics, and notify of changes.
     WATCH_HEALTH = "arbor.cleanup.watch_health"
     #: Delete rows of silent processes.
@@ -130,6 +132,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.PROMOTE_BUFFERS: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,
     Task.EMPTY_PROMPTS: Queue.CLEANUP,
+    Task.SWEEP_HISTORY: Queue.CLEANUP,
     Task.WATCH_HEALTH: Queue.CLEANUP,
     Task.FORGET_PROCESSES: Queue.CLEANUP,
 }

@@ -71,7 +71,12 @@ def _print(figures: dict[str, Any]) -> None:
 
 def asking(stub: RunningStub) -> dict[str, str]:
     """Return the settings that make the stub the agents' model."""
-    return {"OPENAI_BASE_URL": stub.base_url, "ARBOR_DEFAULT_MODEL": "openai/stub"}
+    return {
+        "OPENAI_BASE_URL": stub.base_url,
+        "ARBOR_DEFAULT_MODEL": "openai/stub",
+        # A hosted provider is measured, though the stub is on this machine.
+        "ARBOR_PROVIDER_CALLS": "openai=1000",
+    }
 
 
 def on_servers(

@@ -6,6 +6,8 @@ import secrets
 from datetime import timedelta
 from typing import Any
 
+from django.utils.csp import CSP
+
 from apps.console.appearance import UNFOLD as CONSOLE_THEME
 from arbor.agents.identity import derive_secret, parse_master_key
 from arbor.contacts.chat import SIGNIFICANT
@@ -13,9 +15,11 @@ from arbor.contacts.cooldown import COOLDOWN, PUBLIC_PER_DAY, ContactLimits
 from arbor.errors import ConfigurationInvalid
 from arbor.heartbeat.tiers import parse_tier_models
 from arbor.heartbeat.turns import MAX_TURNS
+from arbor.history import Record, parse_ages
 from arbor.memory.forgetting import ARCHIVE_BELOW, CLEANUP_BELOW, GRACE, QUOTA, Policy
 from arbor.memory.health import parse_limits
 from arbor.memory.weights import parse_weights
+from arbor.models.slots import parse_provider_calls
 from config.environment import data_dir, env, secret, secret_folder, server_urls, with_user
 from config.logs import logging_config
 from config.mail import mailers
@@ -144,6 +148,7 @@ UNFOLD = CONSOLE_THEME
 AUTH_USER_MODEL = "tenants.User"
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -184,13 +189,54 @@ STATIC_URL = "static/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = DEBUG
 
+SESSION_ENGINE = "apps.tenants.sessions"
+#: A session of the console ends after this time without a request, and in any case after the other.
+ARBOR_SESSION_IDLE = timedelta(seconds=env.float("ARBOR_SESSION_IDLE_S", default=12 * 3600))
+ARBOR_SESSION_AGE = timedelta(seconds=env.float("ARBOR_SESSION_AGE_S", default=14 * 86_400))
+if not timedelta(minutes=1) <= ARBOR_SESSION_IDLE <= ARBOR_SESSION_AGE <= timedelta(days=365):
+    raise ConfigurationInvalid(
+        "ARBOR_SESSION_IDLE_S must be 60 seconds or more, and at most ARBOR_SESSION_AGE_S, which is at most a year"
+    )
+#: Failed sign-ins to one account from one address, after which more are refused; and how long a failure counts.
+ARBOR_SIGN_IN_FAILURES = env.int("ARBOR_SIGN_IN_FAILURES", default=10)
+ARBOR_SIGN_IN_WINDOW = timedelta(seconds=env.float("ARBOR_SIGN_IN_WINDOW_S", default=900))
+if ARBOR_SIGN_IN_FAILURES < 1 or not timedelta(0) < ARBOR_SIGN_IN_WINDOW:
+    raise ConfigurationInvalid(
+        "ARBOR_SIGN_IN_FAILURES must be 1 or more, ARBOR_SIGN_IN_WINDOW_S above 0 seconds"
+    )
+#: Reverse proxies before the console. Each adds one to X-Forwarded-For; with none, that header is what anybody wrote.
+ARBOR_PROXIES = env.int("ARBOR_PROXIES", default=0)
+SESSION_COOKIE_AGE = int(ARBOR_SESSION_AGE.total_seconds())
 SESSION_COOKIE_HTTPONLY = True
-SESSION_COOKIE_SECURE = env.bool("ARBOR_SECURE_COOKIES", default=False)
+#: Whether people reach the console by https: TLS ends at a proxy. Cookies then go over https only, http is redirected,
+#: and browsers remember for `ARBOR_HSTS_S` that there is nothing else.
+ARBOR_TLS = env.bool(
+    "ARBOR_TLS", default=any(origin.startswith("https://") for origin in CSRF_TRUSTED_ORIGINS)
+)
+SESSION_COOKIE_SECURE = env.bool("ARBOR_SECURE_COOKIES", default=ARBOR_TLS)
 CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE
+SECURE_SSL_REDIRECT = ARBOR_TLS
+#: Probes and monitors ask from inside, past the proxy.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^metrics$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if ARBOR_TLS else None
+SECURE_HSTS_SECONDS = env.int("ARBOR_HSTS_S", default=31_536_000) if ARBOR_TLS else 0
+#: Pages load what this server has, and run no inline script or style. Alpine compiles the expressions of attributes.
+SECURE_CSP: dict[str, list[str]] = {
+    "default-src": [CSP.NONE],
+    "script-src": [CSP.SELF, CSP.UNSAFE_EVAL],
+    "style-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "font-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "form-action": [CSP.SELF],
+    "base-uri": [CSP.NONE],
+    "frame-ancestors": [CSP.NONE],
+}
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# An installation without a mail server is valid; its mails fail with an error that names the missing setting.
-SILENCED_SYSTEM_CHECKS = ["mail.W001"]
+# An installation without a mail server is valid; its mails fail with an error that names the missing setting. And whether subdomains of the
+# console's name have https too, and browsers may be told so for good, is not known here.
+SILENCED_SYSTEM_CHECKS = ["mail.W001", "security.W005", "security.W021"]
 
 # --- Broker --------------------------------------------------------------------------------------------
 
@@ -211,6 +257,8 @@ OLLAMA_HOST = env.str("OLLAMA_HOST", default="")
 #: `provider/model`; empty: chosen from the keys that are set, else the reflex policy.
 ARBOR_DEFAULT_MODEL = env.str("ARBOR_DEFAULT_MODEL", default="")
 ARBOR_MODEL_DEADLINE_S = env.float("ARBOR_MODEL_DEADLINE_S", default=90.0)
+#: Calls that a process sends to a provider at once, `ollama=2,openai=64`; further ones wait. The deadline runs from sending.
+ARBOR_PROVIDER_CALLS = parse_provider_calls(env.str("ARBOR_PROVIDER_CALLS", default=""))
 ARBOR_MODEL_MAX_TOKENS = env.int("ARBOR_MODEL_MAX_TOKENS", default=4096)
 #: The context of an unknown model in tokens, prompt and reply together (`arbor.models.windows` has the known ones).
 ARBOR_MODEL_CONTEXT = env.int("ARBOR_MODEL_CONTEXT", default=16_384)
@@ -288,6 +336,22 @@ Policy(
 ARBOR_HEALTH_LIMITS = parse_limits(env.str("ARBOR_HEALTH_LIMITS", default=""))
 #: The bearer token for `/metrics`; empty: only operators of the installation see that page.
 ARBOR_METRICS_TOKEN = secret("ARBOR_METRICS_TOKEN")
+
+# --- History -------------------------------------------------------------------------------------------
+
+#: The age at which heartbeats, calls, conversations, messages, ledger, usage and audit are deleted; None: never.
+ARBOR_HISTORY_AGES = parse_ages(
+    {
+        Record.HEARTBEATS: env.str("ARBOR_HEARTBEATS_DAYS", default="90"),
+        Record.CALLS: env.str("ARBOR_CALLS_DAYS", default="30"),
+        Record.CONVERSATIONS: env.str("ARBOR_CONVERSATIONS_DAYS", default="365"),
+        Record.MESSAGES: env.str("ARBOR_MESSAGES_DAYS", default="365"),
+        # A year and a month: the same month of last year can be compared.
+        Record.LEDGER: env.str("ARBOR_LEDGER_DAYS", default="400"),
+        Record.USAGE: env.str("ARBOR_USAGE_DAYS", default="800"),
+        Record.AUDIT: env.str("ARBOR_AUDIT_DAYS", default="800"),
+    }
+)
 
 # --- Recalling memories --------------------------------------------------------------------------------
 

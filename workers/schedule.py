@@ -30,6 +30,7 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.PROMOTE_BUFFERS: timedelta(minutes=5),
         Task.TRIM_EMBEDDING_CACHE: timedelta(hours=1),
         Task.EMPTY_PROMPTS: timedelta(hours=1),
+        Task.SWEEP_HISTORY: timedelta(minutes=10),
         # Seed 004, 6.1.
         Task.WATCH_HEALTH: timedelta(minutes=1),
         Task.FORGET_PROCESSES: timedelta(minutes=1),

@@ -15,6 +15,7 @@ from apps.contacts.services.chat import answer_turn
 from apps.contacts.services.chat_sweep import close_conversations
 from apps.contacts.services.delivery import deliver
 from apps.contacts.services.outbox_sweep import sweep_outbox
+from apps.fleet.history import sweep_history
 from apps.heartbeats.services.calls import execute_call, execute_calls
 from apps.heartbeats.services.processes import forget_silent_processes
 from apps.heartbeats.services.runner import advance_heartbeats
@@ -181,6 +182,12 @@ def trim_cache() -> object:
 def empty_old_prompts() -> object:
     """Empty the prompts of old maintenance calls."""
     return empty_prompts()
+
+
+@app.task(name=Task.SWEEP_HISTORY.value, acks_late=True)
+def history() -> object:
+    """Delete heartbeats, calls, conversations and other records by age."""
+    return sweep_history()
 
 
 @app.task(name=Task.WATCH_HEALTH.value, acks_late=True)

@@ -1,4 +1,4 @@
-"""The audit log: who did what, written once and never changed."""
+"""The audit log: who did what, written once, never changed, deleted only by age."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from apps.tenants.models import TenantModel
+from arbor.history import Record
 from arbor.ids import uuid7
 
 
@@ -34,9 +35,18 @@ class AuditAction(models.TextChoices):
     BUFFER_CLEARED = "buffer.cleared"
     TENANT_CREATED = "tenant.created"
     MEMBER_ADDED = "member.added"
+    MEMBER_REMOVED = "member.removed"
+    SIGNED_IN = "signed_in"
+    SIGN_IN_FAILED = "sign_in.failed"
+    SIGN_IN_BLOCKED = "sign_in.blocked"
+    PASSWORD_CHANGED = "password.changed"  # noqa: S105 (an act)
+    SESSIONS_ENDED = "sessions.ended"
+    ACCOUNT_DISABLED = "account.disabled"
+    ACCOUNT_ENABLED = "account.enabled"
     CROSS_TENANT_VIEW = "cross_tenant.view"
     HEALTH_CHANGED = "health.changed"
     BUDGET_LEVEL = "budget.level"
+    AUDIT_DELETED = "audit.deleted"
 
 
 class AbstractAuditEvent(models.Model):
@@ -58,11 +68,12 @@ class AbstractAuditEvent(models.Model):
 
 
 class AuditEvent(AbstractAuditEvent, TenantModel):
-    """An act in one tenant. The serving roles may add and read, nothing else."""
+    """An act in one tenant. The serving roles may add and read, and delete by age (`tenants.protection`)."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
     # The operations role adds the visits of superusers.
-    ops_privileges: ClassVar[str] = "SELECT, INSERT"
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
+    deleted_after: ClassVar[Record] = Record.AUDIT
 
     #: The agent concerned, if any; no reference, because the record outlives the agent.
     agent_id = models.UUIDField(null=True)
@@ -78,4 +89,5 @@ class PlatformEvent(AbstractAuditEvent):
     """An act on the installation as a whole, such as a view across tenants. Only the operations role sees it."""
 
     app_privileges: ClassVar[str] = ""
-    ops_privileges: ClassVar[str] = "SELECT, INSERT"
+    ops_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
+    deleted_after: ClassVar[Record] = Record.AUDIT

@@ -44,9 +44,10 @@ def record_platform(
     PlatformEvent.objects.using(OPS).create(action=action, actor=actor, message=message, detail=detail or {})
 
 
-def record_visit(*, tenant_id: UUID, actor: str, message: str, detail: dict[str, Any]) -> None:
-    """Record a superuser's visit to a tenant, in the log of the installation and in that of the tenant."""
-    action = AuditAction.CROSS_TENANT_VIEW
+def record_for_both(
+    *, action: AuditAction, tenant_id: UUID, actor: str, message: str, detail: dict[str, Any]
+) -> None:
+    """Record an act on a tenant, such as a visit from outside, for the installation and for the tenant."""
     event = AuditEvent(tenant_id=tenant_id, action=action, actor=actor, message=message, detail=detail)
     # Through the operations role, whatever the current tenant is.
     rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)

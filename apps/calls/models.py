@@ -7,8 +7,9 @@ from typing import ClassVar
 from django.db import models
 
 from apps.agents.models import Agent
-from apps.tenants.fields import PackedJSON, StoredField, TenantForeignKey
+from apps.tenants.fields import OnDelete, PackedJSON, StoredField, TenantForeignKey
 from apps.tenants.models import TenantModel
+from arbor.history import Record
 from arbor.ids import uuid7
 
 
@@ -94,6 +95,11 @@ class ExternalCall(TenantModel):
                 name="calls_maintenance_prompts",
                 condition=models.Q(errand_status="complete") & ~models.Q(request={}),
             ),
+            models.Index(
+                fields=["tenant", "requested_at"],
+                name="calls_maintenance_by_time",
+                condition=~models.Q(subject_key=""),
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -115,10 +121,13 @@ class LedgerEntry(TenantModel):
     """Tokens, cost and time of one model call."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT"
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+    deleted_after: ClassVar[Record] = Record.LEDGER
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     agent = TenantForeignKey(Agent, related_name="+")
-    call = TenantForeignKey(ExternalCall, related_name="+")
+    #: Empty once the call was deleted by age: costs are looked at for longer.
+    call = TenantForeignKey(ExternalCall, deleting=OnDelete.SET_NULL, null=True, related_name="+")
     purpose = models.CharField(max_length=12)
     provider = models.CharField(max_length=60)
     model = models.CharField(max_length=200)
@@ -136,7 +145,10 @@ class LedgerEntry(TenantModel):
 
     class Meta(TenantModel.Meta):
         verbose_name_plural = "ledger entries"
-        indexes = [models.Index(fields=["tenant", "-at"], name="calls_ledger_by_time")]
+        indexes = [
+            models.Index(fields=["tenant", "-at"], name="calls_ledger_by_time"),
+            models.Index(fields=["tenant", "call"], name="calls_ledger_by_call"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.model}: {self.input_tokens} + {self.output_tokens} tokens"

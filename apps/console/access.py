@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from apps.tenants.models import Role, User
@@ -13,6 +14,11 @@ from apps.tenants.services import Access
 def access_of(request: HttpRequest) -> Access | None:
     """Return the request's tenant and role; None without a tenant."""
     return cast("Access | None", getattr(request, "access", None))
+
+
+def suspended_of(request: HttpRequest) -> Access | None:
+    """Return the suspended tenant that the person would work in; None where it is active."""
+    return cast("Access | None", getattr(request, "suspended", None))
 
 
 def tenants_of_request(request: HttpRequest) -> list[Access]:
@@ -34,3 +40,13 @@ def is_platform_operator(request: HttpRequest) -> bool:
 def actor_of(request: HttpRequest) -> str:
     """Return the signed-in person as an actor of the audit log."""
     return f"user:{request.user.get_username()}"
+
+
+def address_of(request: HttpRequest) -> str:
+    """Return the network address of the person's side, past `ARBOR_PROXIES` proxies; empty where none is known."""
+    proxies: int = settings.ARBOR_PROXIES
+    if proxies:
+        forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "").split(",")
+        # Each proxy appends what it saw; what stands before those was written by whoever asked.
+        return str(forwarded[-min(proxies, len(forwarded))]).strip().replace("\0", "")[:64]
+    return str(request.META.get("REMOTE_ADDR", ""))[:64]

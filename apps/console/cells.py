@@ -228,7 +228,7 @@ def meter(value: float, of: float) -> SafeString:
     """Return a small bar with its number."""
     share = min(max(value / of, 0.0), 1.0) if of else 0.0
     return format_html(
-        '<span class="ar-meter" title="{} of {}"><span class="ar-meter-track"><span style="width:{}%"></span></span>{}</span>',
+        '<span class="ar-meter" title="{} of {}"><span class="ar-meter-track"><span data-width="{}"></span></span>{}</span>',
         f"{value:g}",
         f"{of:g}",
         round(share * 100),

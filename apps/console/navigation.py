@@ -119,6 +119,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 _item("Templates", "genetics", "agents_template_changelist"),
                 _item("Built-in templates", "inventory_2", "agents_builtintemplate_changelist"),
                 _item("Members", "group", "tenants_membership_changelist"),
+                _item("Your sessions", "key", "own-sessions", lambda _request: True),
                 _item("Audit events", "history", "audit_auditevent_changelist"),
             ],
         },

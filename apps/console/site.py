@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path
 from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 from unfold.sites import UnfoldAdminSite
 
-from apps.console.access import access_of, is_platform_operator, tenants_of_request
+from apps.console.access import (
+    access_of,
+    actor_of,
+    address_of,
+    is_platform_operator,
+    suspended_of,
+    tenants_of_request,
+)
+from apps.console.account_views import act_on_member, act_on_user, add_member, current_session, own_sessions
 from apps.console.alarms import alarms_of, alarms_of_maintenance
 from apps.console.chat_views import chat_with_agent
 from apps.console.contact_views import act_on_channel, act_on_message, show_inbox
 from apps.console.pages.fleet import read_fleet
+from apps.console.sign_in import BLOCKED, SignInForm
 from apps.console.views import act_on_agent, choose_tenant, leave_tenant, visit_tenant
+from apps.fleet.accounts import forget_other_sessions
 from apps.memories.services.jobs.health import read_health
+from apps.tenants.models import User
+from apps.tenants.sessions import note_sign_in
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
@@ -27,6 +43,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
     index_title = "Fleet"
     index_template = "console/index.html"
     login_template = "console/login.html"
+    login_form = SignInForm
     enable_nav_sidebar = True
 
     def __init__(self, name: str = "admin") -> None:
@@ -42,6 +59,16 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             path("tenant/leave/", self.admin_view(leave_tenant), name="tenant-leave"),
             path("agents/agent/<uuid:agent_id>/chat/", self.admin_view(chat_with_agent), name="agent-chat"),
             path("agents/agent/<uuid:agent_id>/act/", self.admin_view(act_on_agent), name="agent-act"),
+        ]
+        urls += [
+            path("sessions/", self.admin_view(own_sessions), name="own-sessions"),
+            path("tenants/user/<int:user_id>/act/", self.admin_view(act_on_user), name="user-act"),
+            path("tenants/membership/new/", self.admin_view(add_member), name="member-add"),
+            path(
+                "tenants/membership/<uuid:membership_id>/act/",
+                self.admin_view(act_on_member),
+                name="member-act",
+            ),
         ]
         urls += [
             path("contacts/inbox/", self.admin_view(show_inbox), name="inbox"),
@@ -60,8 +87,11 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
         """Add the user's tenant and role, and the tenants to choose from."""
         return {
             **super().each_context(request),
+            # They would become an inline style; `console/colors.css` has them.
+            "colors": {},
             "access": access_of(request),
             "tenants": tenants_of_request(request),
+            "suspended": suspended_of(request),
             "runs_installation": is_platform_operator(request),
             "templates": {"navigation": "console/parts/navigation.html"},
         }
@@ -83,3 +113,31 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]
             **(extra_context or {}),
         }
         return TemplateResponse(request, self.index_template, context)
+
+    @method_decorator(never_cache)
+    @login_not_required
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Sign a person in, and store in the session from where; 429 while sign-ins are blocked."""
+        response: HttpResponse = super().login(request, extra_context)
+        if request.method == "POST" and response.status_code == 302 and request.user.is_authenticated:
+            note_sign_in(
+                request.session,
+                address=address_of(request),
+                browser=request.headers.get("User-Agent", ""),
+            )
+        form = (getattr(response, "context_data", None) or {}).get("form")
+        if form is not None and form.is_bound and form.has_error(NON_FIELD_ERRORS, code=BLOCKED):
+            response.status_code = 429
+        return response
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Change one's own password; every other session of the account ends, and the change is audited."""
+        response: HttpResponse = super().password_change(request, extra_context)
+        if request.method == "POST" and response.status_code == 302:
+            assert isinstance(request.user, User)
+            forget_other_sessions(
+                user=request.user, actor=actor_of(request), current=current_session(request)
+            )
+        return response

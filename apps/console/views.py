@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from apps.audit.models import AuditAction
-from apps.audit.services import record, record_visit
+from apps.audit.services import record, record_for_both
 from apps.console.access import access_of, actor_of, holds, is_platform_operator, tenants_of_request
 from apps.console.acts import carry_out
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
@@ -89,7 +89,13 @@ def console_page(request: HttpRequest, template: str, **context: Any) -> HttpRes
     return TemplateResponse(request, template, {**admin.site.each_context(request), **context})
 
 
-def refuse(request: HttpRequest, *, agent_id: UUID | None, attempted: str) -> HttpResponse:
+#: Characters of an attempt that the audit keeps: the person who was refused wrote them.
+ATTEMPT_LENGTH = 200
+
+
+def refuse(
+    request: HttpRequest, *, agent_id: UUID | None, attempted: str, needed: Role = Role.OPERATOR
+) -> HttpResponse:
     """Answer 403, and audit the attempt in the tenant, if there is one."""
     access = access_of(request)
     have = f"you are {access.role}" if access else "you are a member of no tenant"
@@ -98,11 +104,19 @@ def refuse(request: HttpRequest, *, agent_id: UUID | None, attempted: str) -> Ht
             action=AuditAction.DENIED,
             actor=actor_of(request),
             agent_id=agent_id,
-            message=f"was not allowed to {attempted}",
+            message=f"was not allowed to {_bounded(attempted)}",
             detail={"role": access.role.value},
         )
-    message = f"That needs the role {Role.OPERATOR} or higher in this tenant; {have}."
+    message = (
+        f"That needs the role {needed}{'' if needed == Role.OWNER else ' or higher'} in this tenant; {have}."
+    )
     return render(request, "console/refused.html", {"message": message}, status=403)
+
+
+def _bounded(attempt: str) -> str:
+    """Return an attempt without the characters that PostgreSQL or a terminal does not take, and not longer than a line."""
+    printable = "".join(character if character.isprintable() else "\ufffd" for character in attempt)
+    return printable if len(printable) <= ATTEMPT_LENGTH else printable[: ATTEMPT_LENGTH - 1] + "…"
 
 
 #: The duration of a visit.
@@ -122,7 +136,8 @@ def begin_visit(*, session: SessionBase, tenant_id: UUID, actor: str, reason: st
     tenant = Tenant.objects.using(OPS).filter(id=tenant_id).first()
     if tenant is None:
         raise NotFound(f"there is no tenant {tenant_id}")
-    record_visit(
+    record_for_both(
+        action=AuditAction.CROSS_TENANT_VIEW,
         tenant_id=tenant.id,
         actor=actor,
         message=f"looks into {tenant.slug}: {reason}",

@@ -1,4 +1,4 @@
-"""Administer the installation: tenants, accounts and memberships, each act audited."""
+"""Administer the tenants of the installation, each act audited."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import math
 from collections.abc import Mapping
 from decimal import Decimal
 
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.fleet.daily_limits import is_raised, resume_halted_agents
-from apps.tenants.models import Membership, Role, Tenant, TenantStatus, User
+from apps.tenants.models import Tenant, TenantStatus
 from apps.tenants.scope import OPS
-from apps.tenants.services import add_member, create_tenant, set_status, tenant_by_slug
-from arbor.errors import AlreadyExists, Invalid, NotFound
+from apps.tenants.services import create_tenant, set_status, tenant_by_slug
+from arbor.errors import Invalid
 
 
 def open_tenant(*, slug: str, name: str, actor: str) -> Tenant:
@@ -77,53 +75,6 @@ def limit_tenant(*, slug: str, limits: Mapping[str, int | Decimal | None], actor
             },
         )
     return tenant
-
-
-def admit_member(*, slug: str, username: str, role: Role, actor: str) -> Membership:
-    """Give an account a role in a tenant, or change its role. Raises NotFound for either."""
-    tenant = tenant_by_slug(slug)
-    user = User.objects.using(OPS).filter(username=username).first()
-    if user is None:
-        raise NotFound(
-            f"there is no account {username!r}; create it with `arbor tenant user create {username}`"
-        )
-    with transaction.atomic(using=OPS):
-        membership = add_member(tenant=tenant, user=user, role=role)
-        record_platform(
-            action=AuditAction.MEMBER_ADDED,
-            actor=actor,
-            message=f"{username} is {role} of tenant {slug}",
-            detail={"tenant_id": str(tenant.id), "user": username, "role": role.value},
-        )
-    return membership
-
-
-def create_account(*, username: str, password: str, actor: str, superuser: bool = False) -> User:
-    """Create an account that may sign in to the console; its memberships decide its rights in tenants.
-
-    A superuser runs the installation as a whole. Raises Invalid for the name or a password that is too easy to guess,
-    AlreadyExists.
-    """
-    if not username.strip():
-        raise Invalid("an account needs a name to sign in with; this one is empty")
-    user = User(username=username, is_staff=True, is_superuser=superuser)
-    try:
-        user.clean_fields(exclude=["password"])
-        validate_password(password, user)
-    except ValidationError as error:
-        raise Invalid(" ".join(error.messages)) from error
-    if User.objects.using(OPS).filter(username__iexact=username).exists():
-        raise AlreadyExists(f"there is an account {username!r} already")
-    user.set_password(password)
-    with transaction.atomic(using=OPS):
-        user.save(using=OPS, force_insert=True)
-        record_platform(
-            action=AuditAction.OPERATOR_ACT,
-            actor=actor,
-            message=f"created account {username}",
-            detail={"user": username, "superuser": superuser},
-        )
-    return user
 
 
 def _set_status(slug: str, status: TenantStatus, message: str, actor: str) -> Tenant:

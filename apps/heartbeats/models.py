@@ -116,6 +116,10 @@ class Process(models.Model):
     queues = models.CharField(max_length=200, blank=True)
     pool = models.CharField(max_length=12, blank=True)
     concurrency = models.IntegerField(default=1)
+    #: The handle of its model for agents without one of their own.
+    model = models.CharField(max_length=200, blank=True, db_default="")
+    #: {provider: {limit, sent, waiting}}: its calls to each provider that it has asked.
+    calls = models.JSONField(default=dict, db_default={})
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, ClassVar
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractUser
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 
 from apps.tenants.scope import OPS, current_scope, current_tenant
@@ -122,3 +125,56 @@ class Membership(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.user} as {self.role}"
+
+
+class ConsoleSession(AbstractBaseSession):
+    """A person's session in the console. Its key opens the console, so pages and commands name it by `public_id`."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE, DELETE"
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+
+    public_id = models.UUIDField(unique=True, editable=False)
+    #: Nobody, until a person signs in.
+    user = models.ForeignKey(User, null=True, on_delete=models.CASCADE, related_name="+")
+    signed_in_at = models.DateTimeField(null=True)
+    #: The last request, to the minute. The idle time-out counts from it.
+    seen_at = models.DateTimeField()
+    #: Where the person signed in from, and their browser's name for itself.
+    address = models.CharField(max_length=64, blank=True)
+    browser = models.CharField(max_length=200, blank=True)
+
+    class Meta(AbstractBaseSession.Meta):
+        abstract = False
+        verbose_name = "session"
+        verbose_name_plural = "sessions"
+        indexes = [models.Index(fields=["user", "-seen_at"], name="tenants_session_by_user")]
+
+    def __str__(self) -> str:
+        return f"{self.user} from {self.address or 'nowhere known'}"
+
+    @classmethod
+    def get_session_store_class(cls) -> Any:
+        """Return the store that Django reads and writes these rows with."""
+        return import_module(settings.SESSION_ENGINE).SessionStore
+
+
+class SignInFailure(models.Model):
+    """A failed sign-in, counted for a while to slow guessing down. The audit log has its own record."""
+
+    app_privileges: ClassVar[str] = "SELECT, INSERT, DELETE"
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
+
+    at = models.DateTimeField()
+    #: Hashed: a person may have typed the password where the name belongs.
+    name_hash = models.CharField(max_length=64)
+    address = models.CharField(max_length=64)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["at"], name="tenants_failure_by_time"),
+            models.Index(fields=["name_hash", "at"], name="tenants_failure_by_name"),
+            models.Index(fields=["address", "at"], name="tenants_failure_by_address"),
+        ]
+
+    def __str__(self) -> str:
+        return f"from {self.address}"

@@ -26,7 +26,8 @@ OWNER = "owner"
 SHARED: dict[str, tuple[str, str]] = {
     "django_migrations": ("SELECT", "SELECT"),
     "django_content_type": ("SELECT", "SELECT"),
-    "django_session": ("SELECT, INSERT, UPDATE, DELETE", "SELECT, DELETE"),
+    # Not in use: `tenants.ConsoleSession` knows whose a session is.
+    "django_session": ("", ""),
     "auth_permission": ("SELECT", "SELECT"),
     "auth_group": ("SELECT", "SELECT"),
     "auth_group_permissions": ("SELECT", "SELECT"),
@@ -206,6 +207,7 @@ def _isolate(cursor: Any, model: type[models.Model]) -> None:
     match = sql.SQL("tenant_id = {}").format(_SCOPED_TENANT)
     _create_policy(cursor, table, _Policy(name="tenant_isolation", role=app, using=match))
     _create_policy(cursor, table, _Policy(name="operations", role=ops, using=sql.SQL("true")))
+    _limit_deletion(cursor, model, ops)
     if model._meta.db_table == "tenants_membership":
         own = sql.SQL("user_id = {}").format(_SCOPED_USER)
         policy = _Policy(name="own_memberships", role=app, using=own, command="SELECT")
@@ -213,6 +215,22 @@ def _isolate(cursor: Any, model: type[models.Model]) -> None:
     _grant(
         cursor, table, str(getattr(model, "app_privileges", "")), str(getattr(model, "ops_privileges", ""))
     )
+
+
+def _limit_deletion(cursor: Any, model: type[models.Model], ops: sql.Composable) -> None:
+    """Let the operations role delete only those records that have reached their age (`deleted_after`).
+
+    The age is that of the settings when the tables were last protected, by the server's clock: no code of a serving
+    process, and no clock that runs ahead, deletes an audit record before its time.
+    """
+    record = getattr(model, "deleted_after", None)
+    if record is None:
+        return
+    age = settings.ARBOR_HISTORY_AGES[record]
+    seconds = sql.Literal(f"{age.total_seconds()} seconds") if age else sql.Literal("infinity")
+    aged = sql.SQL("at < now() - {}::interval").format(seconds)
+    policy = _Policy(name="deleted_by_age", role=ops, using=aged, command="DELETE", kind="RESTRICTIVE")
+    _create_policy(cursor, sql.Identifier(model._meta.db_table), policy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,14 +241,15 @@ class _Policy:
     role: sql.Composable
     using: sql.Composable
     command: str = "ALL"
+    kind: str = "PERMISSIVE"
 
 
 def _create_policy(cursor: Any, table: sql.Composable, policy: _Policy) -> None:
     name = sql.Identifier(policy.name)
     cursor.execute(sql.SQL("DROP POLICY IF EXISTS {} ON {}").format(name, table))
     cursor.execute(
-        sql.SQL("CREATE POLICY {} ON {} FOR {} TO {} USING ({})").format(
-            name, table, sql.SQL(policy.command), policy.role, policy.using
+        sql.SQL("CREATE POLICY {} ON {} AS {} FOR {} TO {} USING ({})").format(
+            name, table, sql.SQL(policy.kind), sql.SQL(policy.command), policy.role, policy.using
         )
     )
 
@@ -247,12 +266,29 @@ def _share(cursor: Any, existing: set[str]) -> None:
     for table, (app_privileges, ops_privileges) in _shared_tables():
         if table in existing:
             _grant(cursor, sql.Identifier(table), app_privileges, ops_privileges)
+    own = set(tenant_models())
+    for model in apps.get_models():
+        if model not in own and model._meta.db_table in existing and hasattr(model, "deleted_after"):
+            _protect_records(cursor, model)
     for role in _roles():
         cursor.execute(
             sql.SQL("GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {}").format(sql.Identifier(role))
         )
     if "tenants_tenant" in existing:
         _isolate_tenants(cursor)
+
+
+def _protect_records(cursor: Any, model: type[models.Model]) -> None:
+    """Protect records of the installation, which the operations role alone sees."""
+    table = sql.Identifier(model._meta.db_table)
+    cursor.execute(
+        sql.SQL("ALTER TABLE {0} ENABLE ROW LEVEL SECURITY; ALTER TABLE {0} FORCE ROW LEVEL SECURITY").format(
+            table
+        )
+    )
+    _, ops = (sql.Identifier(name) for name in _roles())
+    _create_policy(cursor, table, _Policy(name="operations", role=ops, using=sql.SQL("true")))
+    _limit_deletion(cursor, model, ops)
 
 
 def _shared_tables() -> Iterator[tuple[str, tuple[str, str]]]:

@@ -22,6 +22,7 @@ class Access:
     slug: str
     name: str
     role: Role
+    status: TenantStatus = TenantStatus.ACTIVE
     #: Whether the user is no member but a superuser who visits the tenant.
     visiting: bool = False
 
@@ -82,11 +83,24 @@ def add_member(*, tenant: Tenant, user: User, role: Role) -> Membership:
     return Membership.own.using(OPS).get(tenant_id=tenant.id, user_id=user.pk)
 
 
+def remove_member(*, tenant: Tenant, user: User) -> None:
+    """End a membership. Raises NotFound where there is none."""
+    ended, _ = Membership.own.using(OPS).filter(tenant_id=tenant.id, user_id=user.pk).delete()
+    if not ended:
+        raise NotFound(f"{user.username} is no member of {tenant.slug}")
+
+
 def tenants_of(user: User) -> list[Access]:
     """Return the tenants a user may enter, by slug. One query, under row-level security by user."""
     with user_transaction(user.pk):
         rows = Membership.own.filter(user_id=user.pk).select_related("tenant").order_by("tenant__slug")
         return [
-            Access(tenant_id=row.tenant_id, slug=row.tenant.slug, name=row.tenant.name, role=Role(row.role))
+            Access(
+                tenant_id=row.tenant_id,
+                slug=row.tenant.slug,
+                name=row.tenant.name,
+                role=Role(row.role),
+                status=TenantStatus(row.tenant.status),
+            )
             for row in rows
         ]

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from arbor.errors import ConfigurationInvalid
+from arbor.models.handles import Provider
+from arbor.models.slots import HOSTED_CALLS, OWN_SERVER_CALLS, VLLM_CALLS
+
+#: Domains of local networks and clusters.
+_OWN_DOMAINS = (".local", ".localhost", ".internal", ".lan", ".home.arpa", ".svc")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -55,6 +61,28 @@ def ollama_base_url(host: str) -> str:
     name = f"[{name}]" if ":" in name else name
     path = parts.path.rstrip("/").removesuffix("/v1")
     return f"{parts.scheme}://{name}:{port}{path}/v1"
+
+
+def calls_at_once(provider: Provider, credentials: Credentials) -> int:
+    """Return how many calls a provider is sent at once where no setting says so: few for a server of one's own."""
+    match provider:
+        case Provider.VLLM:
+            return VLLM_CALLS
+        case Provider.OLLAMA | Provider.LLAMACPP:
+            return OWN_SERVER_CALLS
+        case Provider.OPENAI if credentials.openai_base_url and is_own_server(credentials.openai_base_url):
+            return OWN_SERVER_CALLS
+    return HOSTED_CALLS
+
+
+def is_own_server(base_url: str) -> bool:
+    """Return whether an address is in a network of one's own: loopback, private, or a name without a public domain."""
+    host = (urlsplit(base_url).hostname or "").rstrip(".")
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return "." not in host or host.endswith(_OWN_DOMAINS)
+    return not address.is_global
 
 
 def _is_http_url(value: str) -> bool:

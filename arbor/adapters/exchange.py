@@ -21,6 +21,8 @@ from arbor.errors import ModelRejected, ModelTimeout, ModelUnavailable
 
 #: Far more than the largest model replies: a longer reply comes from a broken server.
 MAX_REPLY_BYTES = 4_000_000
+#: Levels of JSON, as orjson reads at most: deeper values overflow the stack of what writes them again.
+MAX_JSON_DEPTH = 1024
 #: The longest quotation of a provider's error, in characters.
 MAX_QUOTE = 300
 
@@ -80,17 +82,37 @@ class HttpReply:
     content: bytes
 
     def json(self) -> Any:
-        """Return the parsed body, or None when it is not JSON."""
+        """Return the parsed body, or None when it is not JSON, or nests deeper than MAX_JSON_DEPTH."""
         try:
             return orjson.loads(self.content)
         except ValueError:
             # The standard library reads halves of surrogate pairs, NaN and numbers beyond floats. orjson reads integers
             # beyond 64 bits as the nearest float, so they need no second attempt.
             pass
-        try:
-            return json.loads(self.content)
-        except ValueError:
-            return None
+        return read_json(self.content)
+
+
+def read_json(content: bytes) -> Any:
+    """Parse JSON by the standard library, NaN and the like included; None for what is not JSON or too deep."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    return None if _is_deep(value) else value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(MAX_JSON_DEPTH):
+        level = [
+            child
+            for item in level
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def post_json(

@@ -20,6 +20,8 @@ _EXHAUSTED = {"insufficient_quota", "billing_not_active", "billing_hard_limit_re
 #: 4xx that pass by themselves: time-out, conflict, too early.
 _TRANSIENT = {408, 409, 425}
 _TOO_MANY = 429
+#: Tokens of one call at most: far above any window, and below what the ledger can hold.
+_MAX_TOKENS = 100_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,8 @@ def fault_in(answer: HttpReply) -> ProviderFault | None:
     if isinstance(body, dict) and body.get("error") and not body.get("choices"):
         # OpenRouter reports an upstream's failure inside a 200, with the upstream's status as the code.
         fault = read_fault(answer)
-        return replace(fault, status=int(fault.code) if fault.code.isdecimal() else 502)
+        is_status = len(fault.code) == 3 and fault.code.isdecimal()
+        return replace(fault, status=int(fault.code) if is_status else 502)
     return None
 
 
@@ -109,5 +112,5 @@ def malformed_reply_error(endpoint: ApiEndpoint, answer: HttpReply) -> ModelErro
 
 
 def as_count(value: Any) -> int:
-    """Return a token count; 0 for a value that is no count."""
-    return value if isinstance(value, int) and value > 0 else 0
+    """Return a token count; 0 for a value that is no count, or one that no call reaches."""
+    return value if isinstance(value, int) and 0 < value <= _MAX_TOKENS else 0

@@ -19,6 +19,8 @@ from arbor.models.pricing import cost_usd
 from arbor.models.usage import Usage
 
 _FORMS = (Form.SCHEMA, Form.OBJECT, Form.PLAIN)
+#: A stated cost above it is an error of the provider: the dearest call costs a few dollars.
+_MAX_STATED_USD = 10_000
 
 
 class ChatCompletionsModel:
@@ -168,4 +170,7 @@ def _usage(usage: Any) -> Usage:
 def _stated_cost(usage: Any) -> Decimal | None:
     """Return the cost in USD where the provider states it, as OpenRouter does."""
     cost = usage.get("cost") if isinstance(usage, dict) else None
-    return Decimal(str(cost)) if isinstance(cost, int | float) and cost > 0 else None
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        return None
+    # NaN compares as false.
+    return Decimal(str(cost)) if 0 < cost <= _MAX_STATED_USD else None

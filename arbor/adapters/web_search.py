@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import httpx
 
+from arbor.adapters.exchange import read_json
 from arbor.adapters.web_client import read_body, stream_get, web_client
 from arbor.errors import ConfigurationInvalid, WebFailed
 from arbor.heartbeat.json_text import storable
@@ -50,10 +50,10 @@ class SearxngSearch:
                 forbidden = response.status_code == httpx.codes.FORBIDDEN
                 raise WebFailed(f"{where} answered {response.status_code}{hint if forbidden else ''}")
             content = read_body(response, where=where, max_bytes=_MAX_BYTES)
-        try:
-            results = json.loads(content)["results"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise WebFailed(f"{where} did not answer with JSON that has results") from error
+        body = read_json(content)
+        if not isinstance(body, dict) or "results" not in body:
+            raise WebFailed(f"{where} did not answer with JSON that has results")
+        results = body["results"]
         readable = (
             [read for result in results if (read := _read(result))] if isinstance(results, list) else []
         )
@@ -72,6 +72,10 @@ def _read(result: Any) -> SearchResult | None:
         return None
     return SearchResult(
         url=storable(url),
-        title=storable(str(result.get("title") or ""))[:_TITLE_LENGTH],
-        snippet=storable(str(result.get("content") or ""))[:_SNIPPET_LENGTH],
+        title=_text(result.get("title"), _TITLE_LENGTH),
+        snippet=_text(result.get("content"), _SNIPPET_LENGTH),
     )
+
+
+def _text(value: Any, length: int) -> str:
+    return storable(value)[:length] if isinstance(value, str) else ""

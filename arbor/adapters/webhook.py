@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import time
 from functools import lru_cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
@@ -96,11 +98,26 @@ class Webhook:
         except httpx.TimeoutException as error:
             raise DeliveryFailed(f"{host} did not answer within {self._deadline_s:g} s") from error
         except httpx.RequestError as error:
-            raise DeliveryFailed(f"{host} cannot be reached: {error}") from error
+            raise DeliveryFailed(f"{host} cannot be reached: {_reason(error)}") from error
         if not 200 <= status < 300:
             raise DeliveryFailed(
                 f"{host} answered {status}; a receiver confirms a message with 2xx", final=status == _GONE
             )
+
+
+def _reason(error: httpx.RequestError) -> str:
+    """Return why a request failed, without the error's text: it quotes names and addresses of the operator's network."""
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return "no secure connection, such as for want of a valid certificate"
+    # httpcore drops the cause of this one; the words are `DeadlineBackend`'s.
+    if "does not resolve" in str(error) or "has no address" in str(error):
+        return "its name leads to no address"
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
+        return "the connection was refused"
+    return "no connection" if isinstance(error, httpx.ConnectError) else "the connection broke"
 
 
 def build_body(message: Outgoing) -> bytes:
@@ -131,7 +148,10 @@ def _headers(message: Outgoing, body: bytes) -> dict[str, str]:
 def _client(allow_private: bool) -> httpx.Client:
     """Return this process's client; threads share it."""
     return httpx.Client(
-        transport=DeadlineTransport(permits=(lambda _: True) if allow_private else is_public), timeout=TIMEOUT
+        transport=DeadlineTransport(permits=(lambda _: True) if allow_private else is_public),
+        timeout=TIMEOUT,
+        # Receivers of several tenants share the client; none sees what another one set.
+        cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
     )
 
 

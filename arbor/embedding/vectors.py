@@ -19,8 +19,10 @@ def unit_rows(vectors: Any, *, count: int, dimension: int, model: str) -> npt.ND
     if count == 0:
         return np.zeros((0, dimension), dtype=np.float32)
     try:
-        rows = np.asarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError) as exc:
+        # A number beyond float32 becomes infinite, and is refused below.
+        with np.errstate(over="ignore"):
+            rows = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError, RecursionError) as exc:
         raise EmbeddingFailed(f"{model} must give {count} vectors of numbers, all of one length") from exc
     if rows.ndim != 2 or len(rows) != count:
         raise EmbeddingFailed(f"{model} must give {count} vectors, got an array of shape {rows.shape}")

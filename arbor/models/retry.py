@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -67,10 +68,11 @@ def parse_retry_after(value: str | None, *, now: datetime) -> float | None:
         return None
     text = value.strip()
     if text.replace(".", "", 1).isdecimal() and text.isascii():
-        return float(text)
+        seconds = float(text)
+        return seconds if math.isfinite(seconds) else None
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     if at.tzinfo is None:
         at = at.replace(tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Self
 
 from arbor.errors import ConfigurationInvalid
@@ -14,6 +14,12 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 #: The only IPv6 addresses assigned to the public network (RFC 4291, 2.4; IANA's registry of IPv6 address space). Outside of
 #: it are site-local addresses, `fec0::/10`, and `::/96`, formerly IPv4 addresses.
 _PUBLIC_IPV6 = IPv6Network("2000::/3")
+#: Reserved, though Python's registry does not know it or calls it global: the host of a virtual machine in Azure, for whoever
+#: runs in one; documentation (RFC 9637); the relays of 6to4 (RFC 7526); ORCHIDv2 and drone identifiers, no addresses of hosts.
+_RESERVED = tuple(
+    ip_network(text)
+    for text in ("168.63.129.16/32", "3fff::/20", "192.88.99.0/24", "2001:20::/28", "2001:30::/28")
+)
 EVERYWHERE = "*"
 
 
@@ -39,6 +45,8 @@ def _embedded_ipv4(address: IPv4Address | IPv6Address) -> list[IPv4Address]:
 
 
 def _is_global(address: IPv4Address | IPv6Address) -> bool:
+    if any(address in network for network in _RESERVED):
+        return False
     # An embedded IPv4 address decides by itself; the caller checks it too.
     if isinstance(address, IPv6Address):
         return bool(_embedded_ipv4(address)) or (address in _PUBLIC_IPV6 and address.is_global)

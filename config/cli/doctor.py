@@ -26,6 +26,7 @@ from config.cli.checks.models import (
 )
 from config.cli.checks.processes import (
     check_broker,
+    check_history,
     check_maintenance,
     check_outbox,
     check_scheduler,
@@ -96,6 +97,7 @@ _IN_DATABASE = (
     check_scheduler,
     check_workers,
     check_maintenance,
+    check_history,
     check_outbox,
 )
 

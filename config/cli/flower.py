@@ -1,39 +1,45 @@
-"""Run Flower, read-only, behind the operator's password."""
+"""Run Flower, read-only, for superusers."""
 
 from __future__ import annotations
 
+import base64
+import importlib
 import logging
 import signal
 import sys
+from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from celery import Celery
 from flower.app import Flower
 from flower.urls import settings as urls_settings
 from flower.views.error import NotFoundErrorHandler
+from tornado.httputil import HTTPServerRequest
 from tornado.options import options
+from tornado.web import RequestHandler
 
-from arbor.errors import ConfigurationInvalid, ServerError
+from arbor.errors import ServerError
 from config.cli.celery_process import load_app
-from config.environment import env, secret, secret_folder
-from config.secrets import SecretName
 
 #: The tasks in Flower's memory: five minutes of a large fleet. The history is in the database.
 REMEMBERED_TASKS = 20_000
 FORGET_WORKERS_AFTER_S = 120
+#: The only path that answers anybody.
+HEALTH_PATH = "/healthcheck"
+
+
+type Check = Callable[[str, str, str], bool]
 
 
 def flower(host: str, port: int) -> None:
-    """Run Flower, the view of the queues. It asks for the operator's name and password."""
-    password = secret("ARBOR_OPERATOR_PASSWORD") or secret_folder().read(SecretName.OPERATOR_PASSWORD)
-    if not password:
-        raise ConfigurationInvalid(
-            "Flower needs a password: start Arbor once, or set ARBOR_OPERATOR_PASSWORD"
-            " or ARBOR_OPERATOR_PASSWORD_FILE"
-        )
+    """Run Flower, the view of the queues. It asks for the name and password of a superuser's account."""
+    app = load_app()
+    # With Django, which the application has set up by now; the fork server loads this module without.
+    check: Check = importlib.import_module("config.cli.operator_check").OperatorCheck().accepts
     options.address = host
     options.port = port
-    server = make_server(load_app(), f"{env.str('ARBOR_OPERATOR', default='operator')}:{password}")
+    server = make_server(app, check)
     signal.signal(signal.SIGTERM, _end)
     try:
         server.start_http_server()
@@ -44,17 +50,48 @@ def flower(host: str, port: int) -> None:
         server.stop()
 
 
-def make_server(app: Celery, credentials: str) -> Flower:
-    """Return Flower, which shows only its health without the credentials (`name:password`)."""
-    # The password is set in memory, because the arguments and the environment of a process are not secret.
-    options.basic_auth = [credentials]
+class _Unauthorized(RequestHandler):
+    """Asks for a name and a password."""
+
+    def prepare(self) -> None:
+        """Answer 401, whatever the method."""
+        self.set_status(401)
+        self.set_header("WWW-Authenticate", 'Basic realm="Flower", charset="UTF-8"')
+        self.finish("Flower asks for the name and password of a superuser.\n")
+
+
+class GuardedFlower(Flower):  # type: ignore[misc]
+    """Flower that tells nothing but its health to anybody whom `check` does not accept."""
+
+    check: Check
+
+    def find_handler(self, request: HTTPServerRequest, **named: Any) -> Any:
+        """Return the handler of a request, or the one that asks for a password."""
+        if request.path.rstrip("/") != HEALTH_PATH and not self._accepts(request):
+            return self.get_handler_delegate(request, _Unauthorized)
+        return super().find_handler(request, **named)
+
+    def _accepts(self, request: HTTPServerRequest) -> bool:
+        kind, _, encoded = request.headers.get("Authorization", "").partition(" ")
+        try:
+            name, separator, password = base64.b64decode(encoded, validate=True).decode().partition(":")
+        except ValueError:
+            return False
+        if kind.lower() != "basic" or not separator:
+            return False
+        return self.check(name, password, request.remote_ip or "")
+
+
+def make_server(app: Celery, check: Check) -> Flower:
+    """Return Flower, behind a check of name, password and address."""
     options.read_only = True
     options.max_tasks = REMEMBERED_TASKS
     # The arguments of a task name the agents of its heartbeats.
     options.tasks_columns = "name,args,state,received,runtime,worker,uuid"
     options.purge_offline_workers = FORGET_WORKERS_AFTER_S
     logging.getLogger("tornado.access").setLevel(logging.WARNING)
-    server = Flower(capp=app, options=options, **urls_settings)
+    server = GuardedFlower(capp=app, options=options, **urls_settings)
+    server.check = check
     # Flower serves this page without a password, with the names of tasks and workers.
     server.add_handlers(r".*", [(r"/metrics", NotFoundErrorHandler)])
     return server

@@ -11,7 +11,7 @@ from django.db import connections
 
 from apps.agents.models import Agent
 from apps.agents.services.templates import SeedChange, seed_builtin_templates
-from apps.fleet.administration import create_account
+from apps.fleet.accounts import create_account
 from apps.providers import default_model
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS, ops_scope

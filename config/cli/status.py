@@ -13,7 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from apps.heartbeats.services.status import fleet_status
-from apps.providers import default_model
 from config.cli.output import console, json_of
 from config.environment import data_dir, server_urls
 from config.supervisor.run_folder import RunFolder
@@ -48,7 +47,6 @@ def _read_state() -> dict[str, Any]:
     connections.close_all()
     return {
         **fleet,
-        "model": default_model(),
         "urls": {name: url for name in ("web", "flower") if (url := urls.get(f"{name}_url"))},
         "supervised": bool(state),
         "parts": state.get("parts", []),
@@ -73,6 +71,8 @@ def _render(now: dict[str, Any]) -> RenderableType:
     table.add_row("queues", _queues(now["queues"]))
     table.add_row("scheduler", Text("alive", "green") if now["scheduler_alive"] else Text("silent", "red"))
     table.add_row("model", now["model"])
+    for provider, calls in now["provider_calls"].items():
+        table.add_row(f"calls to {provider}", _provider_calls(calls))
     for name, url in now["urls"].items():
         table.add_row(name, url)
     if not now["supervised"]:
@@ -110,6 +110,16 @@ def _maintenance(health: dict[str, Any]) -> Text:
         text.append("\n" if number else "")
         text.append(finding["what"], _COLORS[finding["state"]])
         text.append(f"\n  → {finding['remedy']}", "dim")
+    return text
+
+
+def _provider_calls(calls: dict[str, int]) -> Text:
+    text = Text(f"{calls['sent']} of {calls['limit']} under way")
+    if calls["waiting"]:
+        text.append(f", {calls['waiting']} wait for their turn: heartbeats slow down", "yellow")
+        text.append(
+            "\n  → longer intervals, fewer agents, or ARBOR_PROVIDER_CALLS if the server can do more", "dim"
+        )
     return text
 
 

@@ -1,25 +1,21 @@
-"""Manage tenants, members and accounts."""
+"""Manage tenants and members."""
 
 from __future__ import annotations
 
-import secrets
-import sys
 from typing import Any
 
-import click
 from django.db.models import Count
 
 from apps.agents.models import Agent
 from apps.audit.services import across_tenants
 from apps.fleet.administration import (
-    admit_member,
-    create_account,
     limit_tenant,
     open_tenant,
     resume_tenant,
     suspend_tenant,
 )
-from apps.tenants.models import Membership, Role, Tenant, User
+from apps.fleet.members import admit_member, dismiss_member
+from apps.tenants.models import Membership, Role, Tenant
 from apps.tenants.scope import OPS
 from apps.tenants.services import tenant_by_slug
 from config.cli.columns import OutputColumn, listing
@@ -92,6 +88,15 @@ def add_member(slug: str, username: str, role: str) -> Output:
     )
 
 
+def remove_member(slug: str, username: str) -> Output:
+    """Remove an account from a tenant."""
+    dismiss_member(slug=slug, username=username, actor=actor())
+    return Output(
+        {"tenant": slug, "user": username, "role": None},
+        people=f"{username} is no longer a member of {slug}.",
+    )
+
+
 def list_members(slug: str) -> Output:
     """List the members of a tenant."""
     tenant = tenant_by_slug(slug)
@@ -111,38 +116,3 @@ def list_members(slug: str) -> Output:
         about={"tenant": slug},
         empty=f"No member yet. Add one: [bold]arbor tenant member add {slug} USERNAME[/bold]",
     )
-
-
-def create_user(
-    username: str, password_stdin: bool, generate: bool, superuser: bool, tenant_slug: str | None, role: str
-) -> Output:
-    """Create an account. Without an option the command prompts for the password."""
-    if password_stdin and generate:
-        raise click.UsageError("--password-stdin and --generate exclude each other")
-    if tenant_slug:
-        tenant_by_slug(tenant_slug)  # fails before anything is created
-    password = _password(password_stdin=password_stdin, generate=generate)
-    created: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
-    if tenant_slug:
-        admit_member(slug=tenant_slug, username=username, role=Role(role), actor=actor())
-    shown_once = {"password": password} if generate else {}
-    where = f", {role} of {tenant_slug}" if tenant_slug else ""
-    once = f" Password (shown only now): [bold green]{password}[/bold green]" if generate else ""
-    hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"
-    return Output(
-        {"user": created.username, "superuser": superuser, "tenant": tenant_slug, **shown_once},
-        people=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
-    )
-
-
-def _password(*, password_stdin: bool, generate: bool) -> str:
-    if generate:
-        return secrets.token_urlsafe(15)
-    if password_stdin:
-        return sys.stdin.readline().rstrip("\r\n")
-    if not sys.stdin.isatty():
-        raise click.UsageError(
-            "there is no terminal to ask for a password: use --password-stdin or --generate"
-        )
-    password: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
-    return password

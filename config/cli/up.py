@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -159,7 +160,8 @@ def _summary(plan: InstallationPlan, ready_in_s: float) -> PanelSummary:
         web_url=plan.web_url,
         flower_url=plan.flower_url,
         operator=report["operator"],
-        password=folder.read(SecretName.OPERATOR_PASSWORD) if first_time else None,
+        # Not into a pipe, a log of the machine or a build: the file is for its owner only.
+        password=folder.read(SecretName.OPERATOR_PASSWORD) if first_time and sys.stdout.isatty() else None,
         password_file=Path("ARBOR_OPERATOR_PASSWORD")
         if own_password
         else folder.file(SecretName.OPERATOR_PASSWORD),
@@ -199,7 +201,7 @@ def panel(summary: PanelSummary) -> Panel:
     rows.add_row("flower", Text(summary.flower_url, style="underline"))
     rows.add_row("operator", Text(summary.operator, style="bold"))
     if summary.password is None:
-        rows.add_row("password", f"shown at the first start; kept in {summary.password_file}")
+        rows.add_row("password", f"shown at the first start, on a terminal; kept in {summary.password_file}")
     else:
         rows.add_row("password", Text.assemble((summary.password, "bold green"), "  (shown only now)"))
     rows.add_row("model", _model(summary.model))

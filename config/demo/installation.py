@@ -10,9 +10,10 @@ from django.db.models.functions import Now
 
 from apps.agents.models import Agent, HeartbeatSchedule
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
-from apps.fleet.administration import admit_member, open_tenant
+from apps.fleet.administration import open_tenant
 from apps.fleet.creation import create_agent
 from apps.fleet.lifecycle import start_agent
+from apps.fleet.members import admit_member
 from apps.memories.services.store.ingest import ingest
 from apps.providers import default_model
 from apps.tenants.models import Role, Tenant, TenantStatus

@@ -32,6 +32,11 @@ FLAGS = (
     "--remote-debugging-port=0",
 )
 PATIENCE_S = 20.0
+_NOTE_VIOLATIONS = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) => window.violations.push(
+  `${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber} ${event.sample}`));
+"""
 
 
 def find_chromium() -> str | None:
@@ -54,6 +59,7 @@ class Browser:
         self._socket: WebSocketClientConnection = self._do(self._connect())
         self._width, self._height = width, height
         self._command("Page.enable")
+        self._command("Page.addScriptToEvaluateOnNewDocument", source=_NOTE_VIOLATIONS)
         self._resize(height)
 
     def __enter__(self) -> Self:
@@ -108,6 +114,11 @@ class Browser:
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
         self._wait_for("window.stillHere === undefined")
         self._settle()
+
+    def violations(self) -> list[str]:
+        """Return what the content security policy of the page has blocked."""
+        blocked: list[str] = self.evaluate("window.violations")
+        return blocked
 
     @property
     def address(self) -> str:

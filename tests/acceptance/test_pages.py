@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.core.servers.basehttp import ThreadedWSGIServer, WSGIRequestHandler
 from django.core.wsgi import get_wsgi_application
 
@@ -44,6 +45,7 @@ from tests.factories.memories import (
 )
 from tests.factories.selves import BeliefFactory
 from tests.factories.users import PASSWORD, UserFactory
+from tests.support.console import PLATFORM
 from tests.support.database import DatabaseCleaner
 
 CHROMIUM = find_chromium()
@@ -160,6 +162,7 @@ def picture(browser: Browser, folder: Path, name: str) -> None:
     assert path.stat().st_size > 30_000, "the picture is nearly empty"
     wide = browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
     assert wide <= 0, "the page is wider than the screen"
+    assert browser.violations() == []
 
 
 def test_the_first_page_shows_the_fleet(scene: Scene, tmp_path: Path) -> None:
@@ -366,3 +369,17 @@ def test_another_tenant_is_one_click_away(scene: Scene) -> None:
     assert "Globex" in browser.text(".ar-tenant summary")
     assert "Viewer" in browser.text(".ar-tenant summary")
     assert "There are no agents yet" in browser.text()
+
+
+def test_no_list_violates_the_content_security_policy(scene: Scene) -> None:
+    browser = scene.browser
+    pages = [f"{scene.url}/sessions/", f"{scene.url}/password_change/"]
+    for model in admin.site._registry:
+        if model._meta.label not in PLATFORM:
+            pages.append(f"{scene.url}/{model._meta.app_label}/{model._meta.model_name}/")
+    for page in pages:
+        browser.open(page)
+        # Alpine has started, and sets the width of the sidebar.
+        browser.evaluate("document.querySelector('[x-on\\\\:click*=openUserLinks]').click()")
+        browser.evaluate("new Promise(done => setTimeout(done, 50))")
+        assert browser.violations() == [], page

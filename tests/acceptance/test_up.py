@@ -90,10 +90,11 @@ def test_the_doctor_finds_nothing_wrong(installation: Installation) -> None:
     assert result.returncode == 0
 
 
-def test_the_password_is_shown_once_and_nothing_secret_is_in_the_log(installation: Installation) -> None:
+def test_the_log_has_no_secret(installation: Installation) -> None:
     secrets = {file.name: file.read_text().strip() for file in (installation.folder / "secrets").iterdir()}
     assert secrets.keys() == {"master_key", "operator_password", "postgres_password", "valkey_password"}
-    assert installation.output.count(secrets["operator_password"]) == 1
+    # The output is no terminal.
+    assert secrets["operator_password"] not in installation.output
     for name in ("master_key", "postgres_password", "valkey_password"):
         assert secrets[name] not in installation.output
 

@@ -55,7 +55,12 @@ class Percept(TenantModel):
                 fields=["tenant", "agent", "at"],
                 name="heartbeats_percept_waiting",
                 condition=models.Q(heartbeat__isnull=True),
-            )
+            ),
+            models.Index(
+                fields=["tenant", "heartbeat"],
+                name="heartbeats_percept_by_beat",
+                condition=models.Q(heartbeat__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

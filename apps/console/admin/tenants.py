@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin
 from django.contrib.auth.models import Group
-from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.core.exceptions import PermissionDenied
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 
 from apps.audit.models import AuditAction
 from apps.audit.services import record_platform
 from apps.console import cells, columns
-from apps.console.access import actor_of, is_platform_operator
-from apps.console.listing import ConsoleAdmin, PlatformAdmin
-from apps.tenants.models import Membership, Tenant, User
+from apps.console.access import actor_of, holds, is_platform_operator
+from apps.console.account_forms import NewAccountForm
+from apps.console.account_views import current_session
+from apps.console.listing import ConsoleAdmin, PageAdmin, PlatformAdmin
+from apps.console.views import console_page
+from apps.fleet.accounts import sessions_of
+from apps.tenants.models import Membership, Role, Tenant, User
 from apps.tenants.scope import OPS
 
 # Roles in tenants decide about rights; Django's groups are not used.
@@ -63,6 +69,28 @@ class MembershipAdmin(ConsoleAdmin):
     ordering = ("user__username",)
     sortable_by = ()
     fields = ("user", "role", "created_at")
+    list_before_template = "console/parts/member_new.html"
+    change_form_outer_before_template = "console/parts/member_acts.html"
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """List the members; owners add some."""
+        response: HttpResponse = super().changelist_view(request, _for_owners(request, extra_context))
+        return response
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show a member, whose role owners change."""
+        response: HttpResponse = super().change_view(
+            request, object_id, form_url, _for_owners(request, extra_context)
+        )
+        return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Membership]:
         """Read the tenant's members, whose manager raises without a tenant."""
@@ -73,28 +101,57 @@ class MembershipAdmin(ConsoleAdmin):
     role_badge = columns.cell("role", lambda membership: cells.badge(membership.role, "calm"))
 
 
+def _for_owners(request: HttpRequest, context: dict[str, Any] | None) -> dict[str, Any]:
+    return {**(context or {}), "may_own": holds(request, Role.OWNER), "roles": Role.values}
+
+
 @admin.register(User)
-class UserAdmin(PlatformAdmin):
-    """List the people who may sign in."""
+class UserAdmin(PageAdmin, PlatformAdmin):
+    """List the people who may sign in: made, disabled and signed out here by those who run the installation."""
+
+    page_template = "console/user.html"
 
     list_display = ("username", "full_name", "active", "installation", "last_login", "date_joined")
     search_fields = ("username", "email")
     ordering = ("username",)
-    fields = (
-        "username",
-        "first_name",
-        "last_name",
-        "email",
-        "is_active",
-        "is_staff",
-        "is_superuser",
-        "last_login",
-        "date_joined",
-    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Defer the password hashes."""
         return User.objects.defer("password").order_by("username")
+
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Let superusers create accounts."""
+        return is_platform_operator(request)
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Create an account."""
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        form = NewAccountForm(request.POST if request.method == "POST" else None)
+        made = form.create(actor=actor_of(request)) if form.is_valid() else None
+        if made is not None:
+            messages.success(request, f"Created account {made.username}.")
+            return HttpResponseRedirect(reverse("admin:tenants_user_change", args=[made.pk]))
+        return console_page(request, "console/user_new.html", title="New account", opts=self.opts, form=form)
+
+    def read_page(self, row: User) -> User:
+        """Return the account; its sessions and memberships are added by `page_context`."""
+        return row
+
+    def page_context(self, request: HttpRequest, row: User) -> dict[str, Any]:
+        """Add the sessions and memberships of the account."""
+        return {
+            **super().page_context(request, row),
+            "sessions": sessions_of(row),
+            "current": current_session(request),
+            "page_url": reverse("admin:user-act", args=[row.pk]),
+            "memberships": Membership.own.using(OPS)
+            .filter(user_id=row.pk)
+            .select_related("tenant")
+            .order_by("tenant__slug"),
+        }
 
     full_name = columns.cell("name", lambda user: user.get_full_name() or "–")
 

@@ -17,8 +17,8 @@ from apps.console.pages.fleet import last_heartbeats
 from apps.contacts.models import OutboxMessage
 from apps.goals.models import Goal, Intent
 from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.processes import fleet_model
 from apps.memories.models import Memory
-from apps.providers import default_model
 from apps.selves.services.inner_state import InnerState, read_inner_state
 from arbor.goals.intents import IntentStatus
 from arbor.goals.values import GoalState
@@ -129,7 +129,7 @@ def read_agent(agent: Agent, *, may_operate: bool) -> AgentPage:
         state=state,
         schedule=getattr(agent, "schedule", None),
         key=_public_key(agent),
-        model=agent.model or default_model(),
+        model=agent.model or fleet_model(),
         own_model=bool(agent.model),
         strip=beats,
         beats=_latest_heartbeats(agent),

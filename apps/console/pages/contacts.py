@@ -12,8 +12,7 @@ from apps.contacts.models import ChatMessage, ChatSession, OutboxMessage
 from apps.contacts.services.chat import waiting_turn
 from apps.contacts.services.chat_history import history
 from apps.contacts.services.inbox import count_unread, inbox
-from apps.heartbeats.services.processes import living_processes
-from apps.providers import default_model
+from apps.heartbeats.services.processes import fleet_model, living_processes
 from apps.queues import Queue
 from arbor.contacts.chat import TURN_LENGTH
 from arbor.contacts.delivery import MAX_TRIES
@@ -62,7 +61,7 @@ def read_chat(
         somebody_works=not waiting or _somebody_works(),
         one=conversation is not None,
         may_talk=may_talk,
-        is_reflex=(agent.model or default_model()).startswith(f"{Provider.REFLEX}/"),
+        is_reflex=(agent.model or fleet_model()).startswith(f"{Provider.REFLEX}/"),
         draft=draft,
     )
 

@@ -18,8 +18,7 @@ from apps.calls.models import DailyUsage, LedgerEntry
 from apps.console.hours import Hour, draw_hours
 from apps.contacts.services.outbox import OutboxFigures, outbox_figures
 from apps.heartbeats.models import Heartbeat, HeartbeatStatus, Process
-from apps.heartbeats.services.processes import SILENT_AFTER
-from apps.providers import default_model
+from apps.heartbeats.services.processes import SILENT_AFTER, fleet_model
 from arbor.agents.lifecycle import AgentStatus
 from arbor.heartbeat.usage import Degradation
 from arbor.models.handles import Provider
@@ -125,7 +124,7 @@ def read_fleet() -> FleetPage:
         under_way=HeartbeatSchedule.objects.filter(in_flight=True)[:SAMPLE].count(),
         processes=alive,
         silent=len(processes) - len(alive),
-        model=default_model(),
+        model=fleet_model(alive),
         recent=recent,
         strips=_strips(recent),
         outbox=outbox_figures(),

@@ -6,6 +6,7 @@ import re
 import smtplib
 from email.utils import formataddr
 
+import structlog
 from django.conf import settings
 from django.core.mail import EmailMessage, mailers
 
@@ -13,6 +14,8 @@ from arbor.adapters.webhook import Webhook
 from arbor.contacts.ports import Carrier, Outgoing
 from arbor.contacts.values import ChannelKind
 from arbor.errors import DeliveryFailed
+
+log = structlog.get_logger(__name__)
 
 #: Characters of a subject at most: mail programs truncate longer ones.
 _SUBJECT_LENGTH = 150
@@ -42,13 +45,14 @@ class Mail:
                 f"the mail server refused the address with {code}", final=code >= _PERMANENT
             ) from error
         except smtplib.SMTPResponseException as error:
-            reason = f"the mail server answered {error.smtp_code} {_line(error.smtp_error)}"
+            # The server's own words name hosts of the operator's network; they are for the log.
+            log.warning("mail_refused", code=error.smtp_code, answer=_line(error.smtp_error))
+            reason = f"the mail server answered {error.smtp_code}"
             # Servers also answer 5xx to a wrong password, which a person must correct.
             raise DeliveryFailed(reason, final=error.smtp_code >= _PERMANENT) from error
         except (smtplib.SMTPException, OSError) as error:
-            raise DeliveryFailed(
-                f"the mail server did not take it: {type(error).__name__}: {error}"
-            ) from error
+            log.warning("mail_failed", error=str(error))
+            raise DeliveryFailed(f"the mail server did not take it: {type(error).__name__}") from error
         if not accepted:
             raise DeliveryFailed("the mail server did not take it")
 

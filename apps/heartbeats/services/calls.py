@@ -20,7 +20,7 @@ from apps.calls.services.ledger import charge_failure
 from apps.heartbeats.services.call_leases import lease_calls, renew_lease
 from apps.heartbeats.services.call_results import CallResult, store_results
 from apps.maintenance.services.settlement import record_failed_try, settle_maintenance_call
-from apps.providers import model_for
+from apps.providers import model_for, slots_for
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelError, WebFailed
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
@@ -32,6 +32,9 @@ log = structlog.get_logger(__name__)
 
 #: Seconds for which a result of a batch waits for others, to be stored together with them.
 GATHERED_FOR_S = 0.05
+
+#: Seconds after which a call that waits for its provider renews its lease.
+LEASE_RENEWAL_S = 15.0
 
 #: Runs a function in a thread of its own.
 type Submit = Callable[[Callable[[], None]], object]
@@ -129,6 +132,27 @@ def _groups(done: SimpleQueue[_Outcome], expected: int) -> Iterator[list[_Outcom
 
 
 def _outcome(call: LeasedCall) -> CallResult | bool:
+    """Call the model in its turn, as `_answered` does; return False when the lease was lost while it waited."""
+    slots = slots_for(call.model)
+    if slots is None or call.request.purpose is CallPurpose.WEB:
+        return _answered(call)
+    # A person waits for the answer in a conversation.
+    is_chat = call.request.purpose is CallPurpose.CHAT
+    with slots.slot(may_wait=partial(_keep_lease, call), every_s=LEASE_RENEWAL_S, first=is_chat) as may_send:
+        if not may_send:
+            log.warning("call_lease_lost", call_id=str(call.call_id))
+            return False
+        return _answered(call)
+
+
+def _keep_lease(call: LeasedCall) -> bool:
+    """Renew the lease of a call that waits for its provider; its heartbeat waits with it, and does not fail."""
+    renewed = renew_lease(call)
+    _release_connection()
+    return renewed
+
+
+def _answered(call: LeasedCall) -> CallResult | bool:
     """Call the model; return the result of a heartbeat's call, or settle a maintenance call and return whether it counted."""
     started = time.perf_counter()
     try:

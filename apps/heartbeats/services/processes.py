@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, astuple, dataclass
 from datetime import datetime, timedelta
 
 from django.db import connections
@@ -10,7 +12,11 @@ from django.db.models.functions import Now
 from psycopg import connect
 
 from apps.heartbeats.models import Process
+from apps.providers import default_model, provider_slots
+from apps.queues import Queue
+from apps.tenants.encoding import to_json
 from apps.tenants.scope import APP, OPS
+from arbor.errors import ConfigurationInvalid
 
 #: Time between two reports of a process; times after its last report when it counts as silent, and when its row is deleted.
 LIVENESS_PERIOD = timedelta(seconds=5)
@@ -18,8 +24,9 @@ SILENT_AFTER = timedelta(seconds=20)
 FORGOTTEN_AFTER = timedelta(minutes=10)
 
 _UPSERT = (
-    "INSERT INTO heartbeats_process (name, kind, queues, pool, concurrency, started_at, seen_at)"
-    " VALUES (%s, %s, %s, %s, %s, %s, now()) ON CONFLICT (name) DO UPDATE SET seen_at = now(), queues = EXCLUDED.queues"
+    "INSERT INTO heartbeats_process (name, kind, queues, pool, concurrency, started_at, model, calls, seen_at)"
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, now()) ON CONFLICT (name) DO UPDATE"
+    " SET seen_at = now(), queues = EXCLUDED.queues, model = EXCLUDED.model, calls = EXCLUDED.calls"
 )
 
 
@@ -36,11 +43,46 @@ class LivenessReport:
 
 
 def write_liveness(report: LivenessReport) -> None:
-    """Write the process's row on a connection of its own, because threads of forking processes call this."""
+    """Write the process's row, with the model and the calls of this process.
+
+    On a connection of its own, because threads of forking processes call this.
+    """
+    calls = {provider: asdict(figures) for provider, figures in provider_slots.figures().items()}
     # Django's parameters, which include those of TLS.
     parameters = connections[APP].get_connection_params()
     with connect(**parameters, autocommit=True) as connection:
-        connection.execute(_UPSERT, astuple(report))
+        connection.execute(_UPSERT, [*astuple(report), _own_model(), to_json(calls)])
+
+
+def _own_model() -> str:
+    try:
+        return default_model()
+    except ConfigurationInvalid:
+        # `arbor doctor` and each heartbeat say what is wrong.
+        return ""
+
+
+def fleet_model(processes: Sequence[Process] | None = None) -> str:
+    """Return the model of agents without one of their own: that of the workers that run heartbeats.
+
+    This process's own where no such worker runs. Its environment may name another than the fleet's.
+    """
+    alive = living_processes() if processes is None else processes
+    models = {
+        process.model
+        for process in alive
+        if process.model and Queue.HEARTBEAT.value in process.queues.split(",")
+    }
+    return ", ".join(sorted(models)) or default_model()
+
+
+def provider_calls(processes: Sequence[Process]) -> dict[str, dict[str, int]]:
+    """Return the calls sent and waiting, and how many are sent at once, by provider, over all processes."""
+    sums: dict[str, Counter[str]] = {}
+    for process in processes:
+        for provider, figures in process.calls.items():
+            sums.setdefault(provider, Counter()).update(figures)
+    return {provider: dict(figures) for provider, figures in sorted(sums.items())}
 
 
 def remove_process(*, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from arbor.heartbeat.decision import Decision
 from arbor.heartbeat.questions import request_of, sections_of
 from arbor.heartbeat.replay import RecordedHeartbeat, decide_reply
 from arbor.heartbeat.situation import Situation
+from arbor.history import Record, setting_of
 from arbor.models.handles import REFLEX, Handle
 from arbor.models.ports import CallPurpose, ModelReply, ModelRequest
 from arbor.models.windows import window_of
@@ -53,7 +55,7 @@ def read_recorded_heartbeat(*, heartbeat_id: UUID, tenant_id: UUID) -> Found:
         _read_only()
         beat = Heartbeat.objects.select_related("agent").filter(id=heartbeat_id).first()
         if beat is None:
-            raise NotFound(f"there is no heartbeat {heartbeat_id} in this tenant")
+            raise NotFound(_missing(heartbeat_id))
         if not beat.situation:
             why = f": {beat.reason}" if beat.reason else ""
             raise Invalid(
@@ -126,6 +128,15 @@ def _found(beat: Heartbeat, situation: Situation, calls: list[ExternalCall]) -> 
         ),
         request=request_of(first_call.request) if first_call is not None and is_stored else None,
     )
+
+
+def _missing(heartbeat_id: UUID) -> str:
+    age = settings.ARBOR_HISTORY_AGES[Record.HEARTBEATS]
+    text = f"there is no heartbeat {heartbeat_id} in this tenant"
+    if age is None:
+        return text
+    days = f"{age / timedelta(days=1):g}"
+    return f"{text}: it never was, or it is older than {days} days ({setting_of(Record.HEARTBEATS)}) and was deleted"
 
 
 def _read_only() -> None:

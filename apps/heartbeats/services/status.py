@@ -10,7 +10,7 @@ from django.db import connections
 
 from apps.contacts.services.outbox import installation_figures
 from apps.heartbeats.models import HeartbeatStatus, Process
-from apps.heartbeats.services.processes import living_processes
+from apps.heartbeats.services.processes import fleet_model, living_processes, provider_calls
 from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
 from apps.tenants.scope import OPS
@@ -74,6 +74,10 @@ class FleetStatus:
     #: The number of processes that consume each queue.
     queues: dict[str, int]
     workers: list[dict[str, Any]]
+    #: The model of agents without one of their own, as the running workers have it.
+    model: str
+    #: By provider: calls sent at once at most, sent, and waiting for their turn.
+    provider_calls: dict[str, dict[str, int]]
     backlogs: dict[str, int]
     #: `apps.memories.services.jobs.health.Health.as_json`.
     maintenance: dict[str, Any]
@@ -123,6 +127,8 @@ def fleet_status() -> FleetStatus:
             for queue in Queue
         },
         workers=[_worker(process) for process in processes if process.kind == "worker"],
+        model=fleet_model(processes),
+        provider_calls=provider_calls(processes),
         backlogs={
             "unembedded_memories": backlogs[Metric.UNEMBEDDED],
             "expired_memories": backlogs[Metric.EXPIRED],

@@ -87,7 +87,7 @@ class JobRun(models.Model):
     """The last run of one job, for the whole installation, with counts only."""
 
     app_privileges: ClassVar[str] = "SELECT, INSERT, UPDATE"
-    ops_privileges: ClassVar[str] = "SELECT"
+    ops_privileges: ClassVar[str] = "SELECT, DELETE"
 
     #: The task's name, as in `apps.queues.Task`.
     name = models.CharField(max_length=100, primary_key=True)

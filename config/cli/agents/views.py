@@ -17,8 +17,8 @@ from apps.audit.services import across_tenants
 from apps.calls.services.usage import used_today
 from apps.heartbeats.models import Heartbeat
 from apps.heartbeats.services.goal_situation import goal_views
+from apps.heartbeats.services.processes import fleet_model
 from apps.memories.models import Memory
-from apps.providers import default_model
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.agents.lifecycle import AgentStatus
@@ -41,7 +41,7 @@ _COLORS = {
 
 
 def agents_of(tenant_slug: str | None) -> list[Agent]:
-    """Return the agents of the named tenant, or of all tenants, with their state and schedule, in one query."""
+    """Return the agents of the named tenant, or of all tenants, with their state, schedule and model. Two queries."""
     tenant = tenant_by_slug(tenant_slug) if tenant_slug else only_tenant()
     if tenant is not None:
         with tenant_transaction(tenant.id):
@@ -51,7 +51,14 @@ def agents_of(tenant_slug: str | None) -> list[Agent]:
 
 
 def _load_agents() -> list[Agent]:
-    return list(Agent.objects.select_related("state", "schedule", "tenant").order_by("tenant__slug", "name"))
+    agents = list(
+        Agent.objects.select_related("state", "schedule", "tenant").order_by("tenant__slug", "name")
+    )
+    model = fleet_model()
+    for agent in agents:
+        # Read once for all that have none of their own.
+        agent.model = agent.model or model
+    return agents
 
 
 def agent_line(agent: Agent) -> dict[str, Any]:
@@ -84,7 +91,7 @@ AGENT = (
     OutputColumn("beats", "heartbeats", value=lambda agent: agent.state.beats),
     OutputColumn(head="last", value=lambda agent: ago(agent.state.last_beat_at)),
     OutputColumn(head="next", value=_next),
-    OutputColumn("model", "model", value=lambda agent: agent.model or default_model()),
+    OutputColumn("model", "model", value=lambda agent: agent.model or fleet_model()),
     OutputColumn("id", value=lambda agent: str(agent.id)),
     *(OutputColumn(key) for key in ("public_id", "template_version", "trust_tier")),
     OutputColumn("last_beat_at", value=lambda agent: stamp(agent.state.last_beat_at)),

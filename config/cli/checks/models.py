@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from apps.agents.models import AgentKey
+from apps.heartbeats.services.processes import fleet_model
 from apps.memories.services.embedding import embedders
 from apps.memories.services.embedding.backlog import embedding_backlog
 from apps.providers import default_model, model_for
@@ -27,6 +29,13 @@ _EMBEDDER_REMEDY = "correct ARBOR_EMBEDDING_MODEL, ARBOR_EMBEDDING_DIMENSION, AR
 def check_model() -> Finding:
     """Check the default model, as far as the settings show; it is not called."""
     handle = default_model()
+    used = _fleet_model(handle)
+    if used != handle:
+        return warn(
+            "model",
+            f"the running workers use {used}; this command's environment names {handle}",
+            "nothing, if that is meant; else give both the same settings (.env)",
+        )
     try:
         model_for(handle)
     except ArborError as error:
@@ -38,6 +47,14 @@ def check_model() -> Finding:
             "set OPENAI_API_KEY, ANTHROPIC_API_KEY or OLLAMA_HOST",
         )
     return ok("model", handle)
+
+
+def _fleet_model(own: str) -> str:
+    try:
+        return fleet_model()
+    except DatabaseError:
+        # A finding of its own.
+        return own
 
 
 def check_embedder() -> Finding:

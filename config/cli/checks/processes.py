@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import httpx
 from django.conf import settings
 from kombu import Connection
@@ -9,6 +11,7 @@ from kombu.exceptions import OperationalError as BrokerError
 
 from apps import web
 from apps.contacts.services.outbox import installation_figures
+from apps.fleet.history import history_sizes
 from apps.heartbeats.services.processes import SILENT_AFTER, living_processes
 from apps.memories.services.jobs.health import read_health
 from apps.queues import Queue
@@ -112,3 +115,14 @@ def check_web() -> Finding:
     if "*" in settings.ARBOR_WEB_ALLOW:
         allowed = "every public address"
     return ok("web", f"searched by {httpx.URL(settings.ARBOR_SEARCH_URL).host}; agents may read {allowed}")
+
+
+def check_history() -> Finding:
+    """Report the age at which each kind of record is deleted, and the space that it takes."""
+    ages, sizes = settings.ARBOR_HISTORY_AGES, history_sizes()
+    parts = [
+        f"{record.value} {f'{age / timedelta(days=1):g} d' if (age := ages[record]) else 'for ever'}"
+        f" ({size / 1e6:,.0f} MB)"
+        for record, size in sizes.items()
+    ]
+    return ok("history", ", ".join(parts))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
+
+import click
 
 from config.cli.kit import argument, command, group, one_of, option
 from config.cli.values import LimitType
@@ -31,17 +34,38 @@ _member = group(
         run="tenants:add_member",
         examples=("arbor tenant member add acme maria --role viewer",),
     ),
+    command(
+        "remove",
+        "Remove an account from a tenant; its open pages show the tenant no more.",
+        argument("slug"),
+        argument("username"),
+        run="tenants:remove_member",
+        examples=("arbor tenant member remove acme maria",),
+    ),
 )
+
+
+def _password_options() -> tuple[click.Parameter, ...]:
+    return (
+        option("--password-stdin", is_flag=True, help="Read the password from standard input."),
+        option("--generate", is_flag=True, help="Generate a password and show it once, on a terminal."),
+        option(
+            "--password-file",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Write the generated password to this new file, for its owner only, instead.",
+        ),
+    )
+
 
 _user = group(
     "user",
     "Manage the accounts that sign in to the console.",
+    command("list", "List the accounts.", run="accounts:list_users", examples=("arbor tenant user list",)),
     command(
         "create",
         "Create an account. Without an option the command prompts for the password.",
         argument("username"),
-        option("--password-stdin", is_flag=True, help="Read the password from standard input."),
-        option("--generate", is_flag=True, help="Generate a password and show it once."),
+        *_password_options(),
         option(
             "--superuser",
             is_flag=True,
@@ -49,11 +73,48 @@ _user = group(
         ),
         option("--tenant", "tenant_slug", metavar="SLUG", help="Add the account to this tenant."),
         option("--role", type=one_of(ROLES), default="operator", show_default=True, help="Its role there."),
-        run="tenants:create_user",
+        run="accounts:create_user",
         examples=(
             "arbor tenant user create maria --generate --tenant acme --role viewer",
             "pass show arbor/maria | arbor tenant user create maria --password-stdin",
         ),
+    ),
+    command(
+        "disable",
+        "Disable an account and end its sessions.",
+        argument("username"),
+        run="accounts:disable",
+        examples=("arbor tenant user disable maria",),
+    ),
+    command(
+        "enable",
+        "Enable an account, and forget its failed sign-ins.",
+        argument("username"),
+        run="accounts:enable",
+        examples=("arbor tenant user enable maria",),
+    ),
+    command(
+        "password",
+        "Set a new password of an account and end its sessions. Without an option the command prompts for it.",
+        argument("username"),
+        *_password_options(),
+        run="accounts:set_password",
+        examples=("arbor tenant user password maria --generate",),
+    ),
+    command(
+        "sessions",
+        "List the open sessions of an account.",
+        argument("username"),
+        run="accounts:list_sessions",
+        examples=("arbor tenant user sessions maria --json",),
+    ),
+    command(
+        "sign-out",
+        "End the sessions of an account, or one of them.",
+        argument("username"),
+        option("--session", metavar="ID", help="End this session only."),
+        run="accounts:sign_out",
+        examples=("arbor tenant user sign-out maria",),
     ),
 )
 

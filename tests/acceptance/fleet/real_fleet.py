@@ -32,6 +32,8 @@ SETTINGS = {
     # A killed worker loses the calls of all its threads, and the loss counts for each of them.
     "ARBOR_MAX_ATTEMPTS": "100",
     "ARBOR_DEFAULT_MODEL": "openai/stub",
+    # The stub on this machine takes the place of a hosted provider.
+    "ARBOR_PROVIDER_CALLS": "openai=1000",
 }
 PARTS = ("dispatcher", "heartbeat", "model", "scheduler")
 _POLL_S = 0.05

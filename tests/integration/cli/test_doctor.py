@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,10 +13,11 @@ from apps.memories.services.embedding import embedding
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from arbor.embedding.ports import HashEmbedder
+from arbor.history import Record
 from config.cli.checks.database import check_vectors
 from config.cli.checks.finding import CheckVerdict
 from config.cli.checks.models import check_backlog, check_embedder, check_minds
-from config.cli.checks.processes import check_web
+from config.cli.checks.processes import check_history, check_web
 from tests.integration.cli.conftest import Arbor
 
 
@@ -109,3 +111,10 @@ def test_a_closed_web_is_well_and_an_open_one_is_described(settings: Any) -> Non
     settings.ARBOR_WEB_ALLOW = ["https://example.org/"]
     web.fetch.cache_clear()
     assert check_web().verdict is CheckVerdict.FAIL
+
+
+def test_doctor_shows_the_ages_and_sizes_of_history(remembering: Arbor, settings: Any) -> None:
+    settings.ARBOR_HISTORY_AGES = {**settings.ARBOR_HISTORY_AGES, Record.CALLS: None}
+    check = check_history()
+    assert check.verdict is CheckVerdict.OK
+    assert re.match(r"heartbeats 90 d \(\d+ MB\), calls for ever \(\d+ MB\), ", check.detail)

@@ -40,7 +40,11 @@ def test_every_command_resolves_its_tenant(arbor: Arbor, one_tenant: str, tmp_pa
     file = tmp_path / "file.txt"
     file.write_text("Ann: Hello.")
     for path, command in _RESOLVED.items():
-        extra = ("--generate",) if path == ("tenant", "user", "create") else ()
+        extra = (
+            ("--generate", "--password-file", str(tmp_path / "new"))
+            if path == ("tenant", "user", "create")
+            else ()
+        )
         ran = arbor(*path, *_required(command, file), *extra, "--tenant", "nowhere")
         assert (ran.code, "nowhere" in ran.err) == (1, True), (path, ran)
 

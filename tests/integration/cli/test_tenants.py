@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from apps.audit.models import AuditAction, PlatformEvent
 from apps.tenants.models import Tenant, User
 from apps.tenants.scope import OPS
 from tests.integration.cli.conftest import Arbor
+from tests.support.console import sign_in
+
+PASSWORD = "ford-at-the-bend"
 
 
 def test_tenants_are_created_listed_suspended_and_resumed(arbor: Arbor, one_tenant: str) -> None:
@@ -27,7 +32,7 @@ def test_an_empty_list_says_what_to_do_next(arbor: Arbor) -> None:
 
 def test_every_act_on_the_installation_is_on_record(arbor: Arbor, one_tenant: str) -> None:
     arbor("tenant", "suspend", "acme")
-    arbor("tenant", "user", "create", "maria", "--generate")
+    assert arbor("tenant", "user", "create", "maria", "--password-stdin", stdin=PASSWORD).code == 0
     arbor("tenant", "member", "add", "acme", "maria", "--role", "viewer", "--json")
     arbor("tenant", "list")
     acts = list(PlatformEvent.objects.using(OPS).order_by("id").values_list("action", "message"))
@@ -41,15 +46,52 @@ def test_every_act_on_the_installation_is_on_record(arbor: Arbor, one_tenant: st
     assert all(event.actor.startswith("cli:") for event in PlatformEvent.objects.using(OPS).all())
 
 
-def test_a_generated_password_is_shown_once_and_opens_the_account(arbor: Arbor, one_tenant: str) -> None:
-    created = arbor("tenant", "user", "create", "maria", "--generate", "--tenant", "acme", "--json").json
+def test_a_generated_password_goes_to_a_new_private_file(
+    arbor: Arbor, one_tenant: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "maria"
+    create = ("tenant", "user", "create", "maria", "--generate", "--password-file", str(file))
+    created = arbor(*create, "--tenant", "acme", "--json")
+    assert created.json["password_file"] == str(file)
+    password = file.read_text().strip()
+    assert password not in created.out + created.err
+    assert file.stat().st_mode & 0o777 == 0o600
     user = User.objects.using(OPS).get(username="maria")
-    assert user.check_password(created["password"])
+    assert user.check_password(password)
     assert user.is_staff
     assert not user.is_superuser
     assert arbor("tenant", "member", "list", "acme", "--json").json["members"] == [
         {"user": "maria", "role": "operator"}
     ]
+    again = arbor("tenant", "user", "password", "maria", "--generate", "--password-file", str(file))
+    assert (again.code, "File exists" in again.err) == (2, True)
+
+
+def test_a_generated_password_goes_into_no_pipe(arbor: Arbor, database: None) -> None:
+    ran = arbor("tenant", "user", "create", "maria", "--generate")
+    assert (ran.code, "--password-file" in ran.err) == (2, True)
+    assert not User.objects.using(OPS).exists()
+
+
+def test_access_ends_at_the_command_line(arbor: Arbor, one_tenant: str) -> None:
+    arbor("tenant", "user", "create", "maria", "--password-stdin", "--tenant", "acme", stdin=PASSWORD)
+    client = sign_in(User.objects.using(OPS).get(username="maria"))
+    (session,) = arbor("tenant", "user", "sessions", "maria", "--json").json["sessions"]
+    assert (
+        arbor("tenant", "user", "sign-out", "maria", "--session", session["id"], "--json").json["ended"] == 1
+    )
+    assert client.get("/admin/").status_code == 302
+    assert "no session" in arbor("tenant", "user", "sign-out", "maria", "--session", session["id"]).err
+    assert arbor("tenant", "member", "remove", "acme", "maria").code == 0
+    assert "no member" in arbor("tenant", "member", "remove", "acme", "maria").err
+    assert arbor("tenant", "user", "disable", "maria", "--json").json == {"user": "maria", "enabled": False}
+    (user,) = arbor("tenant", "user", "list", "--json").json["users"]
+    assert (user["user"], user["enabled"], user["tenants"]) == ("maria", False, "")
+    arbor("tenant", "user", "enable", "maria")
+    arbor("tenant", "user", "password", "maria", "--password-stdin", stdin="another long river")
+    maria = User.objects.using(OPS).get(username="maria")
+    assert maria.is_active
+    assert maria.check_password("another long river")
 
 
 def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database: None) -> None:
@@ -73,13 +115,13 @@ def test_a_password_from_standard_input_is_never_printed(arbor: Arbor, database:
         (["tenant", "user", "create", "maria"], 2, "--password-stdin or --generate"),
         (["tenant", "user", "create", "maria", "--password-stdin", "--generate"], 2, "exclude each other"),
         (["tenant", "user", "create", "maria", "--password-stdin"], 1, "too short"),
-        (["tenant", "user", "create", "", "--generate"], 1, "an account needs a name"),
+        (["tenant", "user", "create", "", "--password-stdin"], 1, "an account needs a name"),
         (
             ["tenant", "limit", "acme", "--usd", "-1"],
             1,
             "limit of US dollars a day is 0 to 99,999,999, or none",
         ),
-        (["tenant", "user", "create", "ma ria", "--generate"], 1, "valid username"),
+        (["tenant", "user", "create", "ma ria", "--password-stdin"], 1, "valid username"),
         (["tenant", "user", "create", "maria", "--generate", "--tenant", "acne"], 1, "no tenant 'acne'"),
     ],
 )
@@ -93,6 +135,6 @@ def test_a_wrong_command_explains_itself_with_its_exit_code(
 
 
 def test_a_name_is_given_to_one_account_only(arbor: Arbor, database: None) -> None:
-    arbor("tenant", "user", "create", "maria", "--generate")
-    ran = arbor("tenant", "user", "create", "Maria", "--generate")
+    arbor("tenant", "user", "create", "maria", "--password-stdin", stdin=PASSWORD)
+    ran = arbor("tenant", "user", "create", "Maria", "--password-stdin", stdin=PASSWORD)
     assert (ran.code, "already" in ran.err) == (1, True)

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
 from apps.console import views
-from apps.fleet.administration import create_account
+from apps.fleet.accounts import create_account
 from apps.tenants.middleware import SESSION_KEY, VISIT_KEY
 from apps.tenants.models import Role, Tenant, User
 from apps.tenants.scope import OPS, current_scope, tenant_transaction

@@ -43,6 +43,7 @@ def a_web_receiver() -> Iterator[WebReceiver]:
             self.send_response(status)
             if 300 <= status < 400:
                 self.send_header("Location", f"{receiver.url}/elsewhere")
+            self.send_header("Set-Cookie", "tenant=acme; Path=/")
             self.send_header("Content-Length", "0")
             self.end_headers()
 

@@ -100,13 +100,51 @@ def test_a_webhook_reaches_no_private_address_unless_that_is_allowed(
     run_workers(messages)
     current = reload(message)
     assert current.status == DeliveryStatus.FAILED
-    assert "which is not permitted; ARBOR_WEBHOOK_ALLOW_PRIVATE=true" in current.last_error
+    assert "leads to an address that is not permitted; ARBOR_WEBHOOK_ALLOW_PRIVATE=true" in current.last_error
     settings.ARBOR_WEBHOOK_ALLOW_HTTP = False
     with tenant_transaction(agent.tenant_id):
         retry_message(message_id=message.id, actor="test")
     run_workers(messages)
     assert "begins with https://" in reload(message).last_error
     assert web.requests == []
+
+
+def test_webhooks_of_a_process_share_no_cookies(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    open_channel(agent, ChannelKind.WEBHOOK, web.url)
+    for text in ("first", "second"):
+        post_letter(agent, text)
+        run_workers(messages)
+    assert len(web.requests) == 2
+    assert ["Cookie" in request.headers for request in web.requests] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        ("https://127.0.0.1:1", "the connection was refused"),
+        ("https://no-host.invalid", "leads to no address"),
+    ],
+)
+def test_an_error_of_delivery_quotes_no_network(
+    host: str, reason: str, agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    open_channel(agent, ChannelKind.WEBHOOK, host)
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    error = reload(message).last_error
+    assert error.endswith(reason)
+    assert "Errno" not in error
+
+
+def test_a_certificate_is_not_quoted_either(
+    agent: Agent, messages: list[TaskMessage], web: WebReceiver
+) -> None:
+    open_channel(agent, ChannelKind.WEBHOOK, web.url.replace("http://", "https://"))
+    (message,) = post_letter(agent)
+    run_workers(messages)
+    assert "no secure connection" in reload(message).last_error
 
 
 def test_the_secret_part_of_a_webhook_url_is_never_recorded(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
@@ -18,12 +19,15 @@ from apps.agents.models import Agent
 from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
 from apps.heartbeats.models import HeartbeatStatus
 from apps.heartbeats.services import call_leases
+from apps.heartbeats.services import calls as calls_service
 from apps.heartbeats.services.calls import Submit, execute_calls
 from apps.queues import Task
 from apps.tenants.models import Tenant
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import ModelTimeout, ModelUnavailable
-from arbor.models.ports import ModelRequest
+from arbor.models.ports import ModelReply, ModelRequest
+from arbor.models.slots import Slots
+from arbor.models.usage import Usage
 from tests.integration.heartbeats.conftest import REST, heartbeats_of, lose_lease, make_due, schedule_of
 from tests.integration.heartbeats.fleet import Fleet
 from tests.integration.heartbeats.heartbeat_runner import Script
@@ -262,3 +266,77 @@ def test_a_closed_pool_leaves_its_calls_to_the_leasing_thread(
     scripted(ModelUnavailable("the provider is down"), repeat=True)
     calls = pending_calls(fleet, agents)
     assert execute_calls(call_ids=calls, tenant_id=agents[0].tenant_id, submit=shut_down) == MANY
+
+
+class SlowServer:
+    """A model that answers after a time, and counts the requests that it has at once."""
+
+    handle = "ollama/slow"
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._present = 0
+        self.most = 0
+        self.deadlines: list[float] = []
+
+    def complete(self, request: ModelRequest, *, deadline_s: float) -> ModelReply:
+        with self._lock:
+            self._present += 1
+            self.most = max(self.most, self._present)
+            self.deadlines.append(deadline_s)
+        threading.Event().wait(self._seconds)
+        with self._lock:
+            self._present -= 1
+        return ModelReply(
+            text=REST, provider="ollama", model="slow", usage=Usage(), cost_usd=Decimal(0), latency_ms=1.0
+        )
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch, settings: Any) -> SlowServer:
+    """Return a server of one's own that answers one call at a time, which waiting calls outlast their leases for."""
+    server = SlowServer(1.0)
+    settings.ARBOR_DEFAULT_MODEL = server.handle
+    settings.ARBOR_MODEL_DEADLINE_S = 1.5
+    slots = Slots(1)
+    monkeypatch.setattr(calls_service, "model_for", lambda _handle: server)
+    monkeypatch.setattr(calls_service, "slots_for", lambda _handle: slots)
+    monkeypatch.setattr(calls_service, "LEASE_RENEWAL_S", 0.2)
+    monkeypatch.setattr(call_leases, "RENEWED_AFTER_S", 0.0)
+    monkeypatch.setattr(call_leases, "_STORING", timedelta(seconds=0.5))
+    return server
+
+
+def test_calls_to_a_slow_server_wait_and_do_not_fail(
+    fleet: Fleet, agents: list[Agent], one_at_a_time: SlowServer, submit: Submit
+) -> None:
+    ids = pending_calls(fleet, agents)
+    assert execute_calls(call_ids=ids, tenant_id=agents[0].tenant_id, submit=submit) == MANY
+    assert one_at_a_time.most == 1
+    # The last one waited for longer than its deadline and its lease, and had its deadline whole when it was sent.
+    assert one_at_a_time.deadlines == [1.5] * MANY
+    fleet.run()
+    assert {heartbeats_of(agent)[-1].status for agent in agents} == {HeartbeatStatus.DONE}
+
+
+def test_a_waiting_call_that_lost_its_lease_is_not_sent(
+    fleet: Fleet, agents: list[Agent], one_at_a_time: SlowServer, submit: Submit
+) -> None:
+    ids = pending_calls(fleet, agents)
+    with tenant_transaction(agents[0].tenant_id):
+        lost = ExternalCall.objects.get(id=ids[-1])
+    stolen = threading.Timer(0.5, take_over, [lost])
+    stolen.start()
+    assert execute_calls(call_ids=ids, tenant_id=lost.tenant_id, submit=submit) == MANY - 1
+    stolen.join()
+    assert len(one_at_a_time.deadlines) == MANY - 1
+
+
+def take_over(call: ExternalCall) -> None:
+    """Let another worker lease the call."""
+    try:
+        with tenant_transaction(call.tenant_id):
+            ExternalCall.objects.filter(id=call.id).update(attempts=9)
+    finally:
+        connections[APP].close()

@@ -82,28 +82,45 @@ def test_the_operations_role_cannot_read_keys(ours: Home) -> None:
         cursor.execute("SELECT * FROM agents_agentkey")
 
 
-@pytest.mark.parametrize("alias", [APP, OPS])
-@pytest.mark.parametrize("verb", ["UPDATE audit_auditevent SET message = ''", "DELETE FROM audit_auditevent"])
-def test_the_record_of_acts_is_never_changed(ours: Home, alias: str, verb: str) -> None:
+def attempt_sql(alias: str, statement: str) -> None:
+    with connections[alias].cursor() as cursor:
+        cursor.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("alias", "statement"),
+    [
+        (APP, "UPDATE audit_auditevent SET message = ''"),
+        (APP, "DELETE FROM audit_auditevent"),
+        (OPS, "UPDATE audit_auditevent SET message = ''"),
+    ],
+)
+def test_the_record_of_acts_is_never_changed(ours: Home, alias: str, statement: str) -> None:
     with tenant_transaction(ours.id):
         record(action=AuditAction.OPERATOR_ACT, actor="user:root", message="looked")
-    with (
-        pytest.raises(ProgrammingError, match="permission denied"),
-        tenant_transaction(ours.id),
-        connections[alias].cursor() as cursor,
-    ):
-        cursor.execute(verb)
+    with pytest.raises(ProgrammingError, match="permission denied"), tenant_transaction(ours.id):
+        attempt_sql(alias, statement)
     with tenant_transaction(ours.id):
         assert AuditEvent.objects.get().message == "looked"
 
 
-@pytest.mark.parametrize(
-    "verb", ["UPDATE audit_platformevent SET message = ''", "DELETE FROM audit_platformevent"]
-)
-def test_the_record_of_views_is_never_changed(ours: Home, verb: str) -> None:
+def test_the_record_of_views_is_never_changed(ours: Home) -> None:
     view()
-    with pytest.raises(ProgrammingError, match="permission denied"), connections[OPS].cursor() as cursor:
-        cursor.execute(verb)
+    with pytest.raises(ProgrammingError, match="permission denied"):
+        attempt_sql(OPS, "UPDATE audit_platformevent SET message = ''")
+
+
+def test_no_role_deletes_records_before_their_time(ours: Home) -> None:
+    view()
+    with tenant_transaction(ours.id):
+        record(action=AuditAction.OPERATOR_ACT, actor="user:root", message="looked")
+        LedgerEntryFactory(call__heartbeat__agent=ours.agent)
+    for table in ("audit_auditevent", "audit_platformevent", "calls_ledgerentry"):
+        attempt_sql(OPS, f"DELETE FROM {table}")
+    assert PlatformEvent.objects.using(OPS).exists()
+    with tenant_transaction(ours.id):
+        assert AuditEvent.objects.exists()
+        assert LedgerEntry.objects.exists()
 
 
 def test_acts_through_the_orm_are_not_changed_either(ours: Home) -> None:

@@ -70,17 +70,21 @@ def test_every_table_has_these_policies_and_no_other(database: None) -> None:
     policies: dict[int, set[str]] = {}
     for table, name, command, permissive, roles, using, check in fetch(POLICIES):
         policies.setdefault(table, set()).add(name)
-        assert permissive
+        assert permissive == (name != "deleted_by_age")
         assert check is None, "without a check of its own, what may be read is what may be written"
         if name == "tenant_isolation":
             assert (roles, command) == (["arbor_app"], "*")
             assert scoped in using
         elif name == "operations":
             assert (roles, using) == (["arbor_ops"], "true")
+        elif name == "deleted_by_age":
+            assert (roles, command) == (["arbor_ops"], "d")
+            assert using.startswith("(at < (now() - ")
         else:
             assert (name, command, roles) == ("own_memberships", "r", ["arbor_app"])
     for table, name, _, _ in fetch(WITH_TENANT):
         own = {"own_memberships"} if name == "tenants_membership" else set()
+        own |= {"deleted_by_age"} if name in ("audit_auditevent", "calls_ledgerentry") else set()
         assert policies[table] == {"tenant_isolation", "operations"} | own
 
 

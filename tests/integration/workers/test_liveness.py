@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import psycopg
 import pytest
 from django.db import connections
 
-from apps.heartbeats.services.processes import LivenessReport, living_processes, write_liveness
+from apps.heartbeats.services import processes
+from apps.heartbeats.services.processes import (
+    LivenessReport,
+    fleet_model,
+    living_processes,
+    write_liveness,
+)
+from apps.heartbeats.services.status import fleet_status
 from apps.tenants.scope import APP
+from arbor.models.handles import Provider
+from arbor.models.slots import ProviderSlots
+from config.cli.checks.models import check_model
 
 
-def _write_liveness() -> None:
+def _write_liveness(name: str = "host:1", queues: str = "llm") -> None:
     write_liveness(
         LivenessReport(
-            name="host:1",
+            name=name,
             kind="worker",
-            queues="llm",
+            queues=queues,
             pool="threads",
             concurrency=2,
             started_at=datetime.now(UTC),
@@ -40,3 +51,26 @@ def test_the_liveness_connection_has_all_options_of_the_settings(
     )
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         _write_liveness()
+
+
+def test_the_fleet_model_is_that_of_the_running_workers(database: None, settings: Any) -> None:
+    settings.ARBOR_DEFAULT_MODEL = "ollama/llama3.2"
+    assert fleet_model() == "ollama/llama3.2"
+    _write_liveness()
+    _write_liveness("host:2", "heartbeat")
+    settings.ARBOR_DEFAULT_MODEL = "reflex/policy"
+    assert fleet_model() == fleet_status().model == "ollama/llama3.2"
+    assert check_model().detail.startswith("the running workers use ollama/llama3.2;")
+    _write_liveness("host:2", "heartbeat")
+    assert fleet_model() == "reflex/policy"
+
+
+def test_processes_report_calls_that_wait_for_a_provider(
+    database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slots = ProviderSlots(lambda _provider: 2)
+    monkeypatch.setattr(processes, "provider_slots", slots)
+    with slots.of(Provider.OLLAMA).slot(may_wait=lambda: True, every_s=1):
+        _write_liveness()
+        _write_liveness("host:2")
+    assert fleet_status().provider_calls == {"ollama": {"limit": 4, "sent": 2, "waiting": 0}}

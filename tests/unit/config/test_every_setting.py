@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 from django.test import override_settings
 
-from apps import web
+from apps import providers, web
 from apps.memories.services.clusters import job as clustering
 from apps.memories.services.retention.forgetting import policy
 from apps.memories.services.store.appraisal import ttl_of, word_lists
 from apps.queues import Task
 from apps.tenants.protection import statement_timeout_ms
+from arbor.history import Record, setting_of
 from arbor.memory.values import Retention
+from arbor.models.handles import Provider
 from config.cli import up
 from config.environment import data_dir
 from config.pools import worker_pools
@@ -36,6 +38,7 @@ OF_DJANGO = {
     "DEBUG",
     "SECRET_KEY",
     "SESSION_COOKIE_SECURE",
+    "SECURE_HSTS_SECONDS",
     "MAILERS",
 }
 #: Parts of the addresses of the databases, which Django reads.
@@ -106,6 +109,10 @@ def web_host() -> str:
         return up._plan(RunFolder(data_dir()), only=frozenset(), demo=False, web_port=None).web_host
 
 
+def history_age(record: Record) -> Callable[[], Any]:
+    return lambda: loaded("ARBOR_HISTORY_AGES")[record]
+
+
 def pool(name: str, key: str) -> Callable[[], Any]:
     return lambda: next(vars(module)[key] for module in worker_pools() if module.name == name)
 
@@ -118,6 +125,15 @@ PROBES: dict[str, Probe] = {
     "DEBUG": Probe(values=("true", "false"), shows=lambda: loaded("WHITENOISE_AUTOREFRESH")),
     "SECRET_KEY": Probe(values=("one", "two"), shows=lambda: loaded("SECRET_KEY")),
     "ARBOR_SECURE_COOKIES": Probe(values=("true", "false"), shows=lambda: loaded("CSRF_COOKIE_SECURE")),
+    "ARBOR_TLS": Probe(values=("true", "false"), shows=lambda: loaded("SECURE_SSL_REDIRECT")),
+    "ARBOR_HSTS_S": Probe(
+        values=("60", "90"), shows=lambda: loaded("SECURE_HSTS_SECONDS"), beside={"ARBOR_TLS": "true"}
+    ),
+    "ARBOR_SESSION_AGE_S": Probe(values=("90000", "99000"), shows=lambda: loaded("SESSION_COOKIE_AGE")),
+    "ARBOR_SESSION_IDLE_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SESSION_IDLE")),
+    "ARBOR_SIGN_IN_FAILURES": Probe(values=("3", "4"), shows=lambda: loaded("ARBOR_SIGN_IN_FAILURES")),
+    "ARBOR_SIGN_IN_WINDOW_S": Probe(values=("60", "90"), shows=lambda: loaded("ARBOR_SIGN_IN_WINDOW")),
+    "ARBOR_PROXIES": Probe(values=("0", "1"), shows=lambda: loaded("ARBOR_PROXIES")),
     "ARBOR_OPS_DATABASE_URL": Probe(
         values=("postgres://ops@a/arbor", "postgres://ops@b/arbor"), shows=database("ops", "HOST")
     ),
@@ -165,7 +181,12 @@ PROBES: dict[str, Probe] = {
     "ARBOR_WEB_PAGE_BYTES": Probe(
         values=("1000", "2000"), shows=applied("ARBOR_WEB_PAGE_BYTES", largest_page)
     ),
+    "ARBOR_PROVIDER_CALLS": Probe(
+        values=("ollama=1", "ollama=9"),
+        shows=applied("ARBOR_PROVIDER_CALLS", lambda: providers.calls_limit(Provider.OLLAMA)),
+    ),
     "ARBOR_WEB_HOST": Probe(values=("127.0.0.1", "0.0.0.0"), shows=web_host),
+    **{setting_of(record): Probe(values=("40", "0"), shows=history_age(record)) for record in Record},
 }
 
 

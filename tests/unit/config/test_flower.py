@@ -24,9 +24,13 @@ def addresses() -> list[str]:
     return [path for path in paths if path.startswith("/") and not path.startswith(OPEN)]
 
 
+def is_operator(name: str, password: str, _address: str) -> bool:
+    return (name, password) == ("operator", "secret")
+
+
 def ask(paths: Iterable[str], **credentials: str) -> dict[str, tuple[int, str]]:
     async def fetch() -> dict[str, tuple[int, str]]:
-        server = HTTPServer(make_server(Celery(broker="memory://"), "operator:secret"))
+        server = HTTPServer(make_server(Celery(broker="memory://"), is_operator))
         (socket,) = bind_sockets(0, "127.0.0.1")
         server.add_sockets([socket])
         answers = {}
@@ -56,3 +60,4 @@ def test_the_health_check_reveals_nothing_else() -> None:
 def test_the_password_gives_access() -> None:
     answers = ask(["/workers"], auth_username="operator", auth_password="secret")
     assert answers["/workers"][0] == 200
+    assert ask(["/workers"], auth_username="operator", auth_password="wrong")["/workers"][0] == 401

@@ -43,9 +43,9 @@ def test_the_console_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatc
 def test_flower_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
-    def make_server(_app: Any, credentials: str) -> Any:
+    def make_server(_app: Any, _check: Any) -> Any:
         def start() -> None:
-            started.append(f"{options.address}:{options.port} {credentials}")
+            started.append(f"{options.address}:{options.port}")
 
         return SimpleNamespace(start_http_server=start, start=lambda: None, stop=lambda: None)
 
@@ -53,7 +53,7 @@ def test_flower_listens_at_the_given_address(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(flower, "make_server", make_server)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert run("flower", "--host", "127.0.0.2", "--port", "5556") == 0
-    assert started == ["127.0.0.2:5556 operator:secret"]
+    assert started == ["127.0.0.2:5556"]
 
 
 def test_a_worker_gets_its_options(monkeypatch: pytest.MonkeyPatch) -> None:

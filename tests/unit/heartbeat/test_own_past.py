@@ -56,7 +56,7 @@ def test_facts_are_chosen_however_alike() -> None:
     assert choose(facts, limit=5, situation=shown) == facts
 
 
-def test_what_only_fills_the_limit_comes_last() -> None:
+def test_fillers_of_the_limit_come_last() -> None:
     weighty = ScoreTerms(importance=0.05, recency=0.05)
     old, new = (
         recalled_memory(number, terms=weighty, occurred_at=NOW - timedelta(days=days))

@@ -1,0 +1,163 @@
+"""Views of accounts, members and sessions: the forms on their pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from apps.console.access import access_of, actor_of, holds, is_platform_operator
+from apps.console.views import console_page, refuse
+from apps.fleet.accounts import (
+    account_by_name,
+    change_password,
+    disable_account,
+    enable_account,
+    end_sessions,
+    sessions_of,
+)
+from apps.fleet.members import admit_member, dismiss_member, member_by_id
+from apps.tenants.models import Role, User
+from apps.tenants.scope import OPS
+from apps.tenants.sessions import public_id_of
+from arbor.errors import Invalid, NotFound, PermissionDenied
+from arbor.ids import read_id
+
+
+def current_session(request: HttpRequest) -> UUID | None:
+    """Return the id that names the session of the request."""
+    key = request.session.session_key
+    return public_id_of(key) if key else None
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def own_sessions(request: HttpRequest) -> HttpResponse:
+    """Show the sessions of the signed-in person; end one of them, or all others."""
+    user = request.user
+    assert isinstance(user, User)
+    if request.method == "POST":
+        _end_posted_sessions(request, user, but=current_session(request))
+        return HttpResponseRedirect(reverse("admin:own-sessions"))
+    return console_page(
+        request,
+        "console/sessions.html",
+        title="Your sessions",
+        sessions=sessions_of(user),
+        current=current_session(request),
+        page_url=reverse("admin:own-sessions"),
+    )
+
+
+def _end_posted_sessions(request: HttpRequest, user: User, *, but: UUID | None) -> None:
+    """End the session that the form names, or, where it names none, all but one."""
+    named = request.POST.get("session", "")
+    session_id = read_id(named)
+    try:
+        if named and session_id is None:
+            raise NotFound(f"{user.username} has no such session")
+        ended = end_sessions(user=user, actor=actor_of(request), session_id=session_id, but=but)
+    except NotFound:
+        messages.info(request, "That session has ended already.")
+    else:
+        messages.success(request, f"Ended {ended} session{'' if ended == 1 else 's'}.")
+
+
+def _disable(request: HttpRequest, user: User) -> str:
+    if user.pk == request.user.pk:
+        raise Invalid("nobody disables their own account; ask another superuser")
+    disable_account(username=user.username, actor=actor_of(request))
+    return f"{user.username} is disabled and signed out."
+
+
+def _enable(request: HttpRequest, user: User) -> str:
+    enable_account(username=user.username, actor=actor_of(request))
+    return f"{user.username} may sign in again."
+
+
+def _set_password(request: HttpRequest, user: User) -> str:
+    change_password(
+        username=user.username, password=request.POST.get("password", ""), actor=actor_of(request)
+    )
+    return f"{user.username} has a new password and is signed out everywhere."
+
+
+def _end_sessions(request: HttpRequest, user: User) -> str:
+    _end_posted_sessions(request, user, but=None)
+    return ""
+
+
+USER_ACTS: Mapping[str, Callable[[HttpRequest, User], str]] = MappingProxyType(
+    {"disable": _disable, "enable": _enable, "password": _set_password, "end": _end_sessions}
+)
+
+
+@require_POST
+def act_on_user(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Apply the posted act to an account, and redirect to its page with the result."""
+    if not is_platform_operator(request):
+        raise PermissionDenied("only those who run the installation change accounts")
+    user = User.objects.using(OPS).filter(pk=user_id).first()
+    if user is None:
+        raise NotFound(f"there is no account {user_id}")
+    act = USER_ACTS.get(request.POST.get("act", ""))
+    if act is None:
+        raise NotFound(f"the act must be one of {', '.join(USER_ACTS)}")
+    try:
+        done = act(request, user)
+    except Invalid as refusal:
+        messages.error(request, f"Nothing was done: {refusal}.")
+    else:
+        if done:
+            messages.success(request, done)
+    return HttpResponseRedirect(reverse("admin:tenants_user_change", args=[user_id]))
+
+
+@require_POST
+def add_member(request: HttpRequest) -> HttpResponse:
+    """Make an account a member of the owner's tenant."""
+    access = access_of(request)
+    if access is None or not holds(request, Role.OWNER):
+        return refuse(request, agent_id=None, attempted="add a member", needed=Role.OWNER)
+    try:
+        user = account_by_name(request.POST.get("username", "").strip())
+        role = _posted_role(request)
+        admit_member(slug=access.slug, username=user.username, role=role, actor=actor_of(request))
+    except (Invalid, NotFound) as refusal:
+        messages.error(request, f"Nobody was added: {refusal}.")
+    else:
+        messages.success(request, f"{user.username} is {role} now.")
+    return HttpResponseRedirect(reverse("admin:tenants_membership_changelist"))
+
+
+@require_POST
+def act_on_member(request: HttpRequest, membership_id: UUID) -> HttpResponse:
+    """Change the role of a member of the owner's tenant, or end the membership."""
+    access = access_of(request)
+    if access is None or not holds(request, Role.OWNER):
+        return refuse(request, agent_id=None, attempted=f"change member {membership_id}", needed=Role.OWNER)
+    username = member_by_id(slug=access.slug, membership_id=membership_id)
+    try:
+        if request.POST.get("act") == "remove":
+            dismiss_member(slug=access.slug, username=username, actor=actor_of(request))
+            done = f"{username} is no longer a member."
+        else:
+            role = _posted_role(request)
+            admit_member(slug=access.slug, username=username, role=role, actor=actor_of(request))
+            done = f"{username} is {role} now."
+    except Invalid as refusal:
+        messages.error(request, f"Nothing was done: {refusal}.")
+    else:
+        messages.success(request, done)
+    return HttpResponseRedirect(reverse("admin:tenants_membership_changelist"))
+
+
+def _posted_role(request: HttpRequest) -> Role:
+    role = request.POST.get("role", "")
+    if role not in Role.values:
+        raise Invalid(f"the role must be one of {', '.join(Role.values)}")
+    return Role(role)

@@ -1,0 +1,25 @@
+// The content security policy forbids inline scripts and styles: pages carry data, and this file acts on it.
+"use strict";
+
+// htmx would add an inline style for its indicators; `console.css` has it.
+if (window.htmx) window.htmx.config.includeIndicatorStyles = false;
+
+// Alpine sets some styles as an attribute, which the policy forbids; as properties it permits them.
+const setAttribute = Element.prototype.setAttribute;
+Element.prototype.setAttribute = function (name, value) {
+  if (name === "style" && this.style) this.style.cssText = value;
+  else setAttribute.call(this, name, value);
+};
+
+function applySizes(root) {
+  for (const element of root.querySelectorAll("[data-width]")) element.style.width = `${element.dataset.width}%`;
+  for (const element of root.querySelectorAll("[data-left]")) element.style.left = `${element.dataset.left}%`;
+  for (const element of root.querySelectorAll("[data-indent]")) element.style.paddingLeft = `${element.dataset.indent}px`;
+}
+
+document.addEventListener("DOMContentLoaded", () => applySizes(document));
+document.addEventListener("htmx:afterSwap", (event) => applySizes(event.target));
+document.addEventListener("submit", (event) => {
+  const question = event.target.dataset.question;
+  if (question && !window.confirm(question)) event.preventDefault();
+});

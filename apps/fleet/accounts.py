@@ -1,0 +1,164 @@
+"""Administer the accounts of the installation and their sessions, each act audited."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record_platform
+from apps.fleet.sign_in import hash_name
+from apps.tenants.models import ConsoleSession, SignInFailure, User
+from apps.tenants.scope import OPS
+from arbor.errors import AlreadyExists, Invalid, NotFound, TransitionIllegal
+
+
+def create_account(*, username: str, password: str, actor: str, superuser: bool = False) -> User:
+    """Create an account that may sign in to the console; its memberships decide its rights in tenants.
+
+    A superuser runs the installation as a whole. Raises Invalid for the name or a password that is too easy to guess,
+    AlreadyExists.
+    """
+    if not username.strip():
+        raise Invalid("an account needs a name to sign in with; this one is empty")
+    user = User(username=username, is_staff=True, is_superuser=superuser)
+    try:
+        user.clean_fields(exclude=["password"])
+    except ValidationError as error:
+        raise Invalid(" ".join(error.messages)) from error
+    _require_good_password(password, user)
+    if User.objects.using(OPS).filter(username__iexact=username).exists():
+        raise AlreadyExists(f"there is an account {username!r} already")
+    user.set_password(password)
+    with transaction.atomic(using=OPS):
+        user.save(using=OPS, force_insert=True)
+        record_platform(
+            action=AuditAction.OPERATOR_ACT,
+            actor=actor,
+            message=f"created account {username}",
+            detail={"user": username, "superuser": superuser},
+        )
+    return user
+
+
+def account_by_name(username: str) -> User:
+    """Return the account. Raises NotFound."""
+    user = User.objects.using(OPS).filter(username=username).first() if "\0" not in username else None
+    if user is None:
+        shown = username[:150]
+        raise NotFound(f"there is no account {shown!r}; create it with `arbor tenant user create {shown}`")
+    return user
+
+
+def disable_account(*, username: str, actor: str) -> User:
+    """Lock an account out and end its sessions. Raises NotFound, TransitionIllegal for the last superuser."""
+    with transaction.atomic(using=OPS):
+        user = account_by_name(username)
+        if user.is_superuser:
+            _require_another_superuser(user)
+        User.objects.using(OPS).filter(pk=user.pk).update(is_active=False)
+        ended = _sessions_of(user).delete()[0]
+        record_platform(
+            action=AuditAction.ACCOUNT_DISABLED,
+            actor=actor,
+            message=f"disabled account {username}",
+            detail={"user": username, "sessions": ended},
+        )
+    user.is_active = False
+    return user
+
+
+def enable_account(*, username: str, actor: str) -> User:
+    """Let an account sign in again, and forget its failed sign-ins. Raises NotFound."""
+    with transaction.atomic(using=OPS):
+        user = account_by_name(username)
+        User.objects.using(OPS).filter(pk=user.pk).update(is_active=True)
+        forgotten = SignInFailure.objects.using(OPS).filter(name_hash=hash_name(username)).delete()[0]
+        record_platform(
+            action=AuditAction.ACCOUNT_ENABLED,
+            actor=actor,
+            message=f"enabled account {username}",
+            detail={"user": username, "failures_forgotten": forgotten},
+        )
+    user.is_active = True
+    return user
+
+
+def change_password(*, username: str, password: str, actor: str) -> User:
+    """Set a new password and end the sessions of the account. Raises NotFound, Invalid for one that is easy to guess."""
+    with transaction.atomic(using=OPS):
+        user = account_by_name(username)
+        _require_good_password(password, user)
+        user.set_password(password)
+        User.objects.using(OPS).filter(pk=user.pk).update(password=user.password)
+        ended = _sessions_of(user).delete()[0]
+        _record_password_change(username=username, actor=actor, sessions_ended=ended)
+    return user
+
+
+def forget_other_sessions(*, user: User, actor: str, current: UUID | None) -> None:
+    """End all sessions of a person who changed the password, except the current one, and audit the change."""
+    # Through the connection of the request, which has locked the session that it replaced.
+    sessions = ConsoleSession.objects.filter(user_id=user.pk)
+    ended = (sessions if current is None else sessions.exclude(public_id=current)).delete()[0]
+    _record_password_change(username=user.username, actor=actor, sessions_ended=ended)
+
+
+def _record_password_change(*, username: str, actor: str, sessions_ended: int) -> None:
+    record_platform(
+        action=AuditAction.PASSWORD_CHANGED,
+        actor=actor,
+        message=f"changed the password of {username}",
+        detail={"user": username, "sessions": sessions_ended},
+    )
+
+
+def sessions_of(user: User) -> list[ConsoleSession]:
+    """Return the open sessions of an account, the last used first."""
+    return list(
+        _sessions_of(user).filter(expire_date__gt=timezone.now()).defer("session_data").order_by("-seen_at")
+    )
+
+
+def end_sessions(*, user: User, actor: str, session_id: UUID | None = None, but: UUID | None = None) -> int:
+    """End one session of an account, or all of them but one, and return their number. Raises NotFound for the one."""
+    with transaction.atomic(using=OPS):
+        sessions = _sessions_of(user)
+        if session_id is not None:
+            sessions = sessions.filter(public_id=session_id)
+        if but is not None:
+            sessions = sessions.exclude(public_id=but)
+        ended = sessions.delete()[0]
+        if session_id is not None and not ended:
+            raise NotFound(f"{user.username} has no session {session_id}")
+        record_platform(
+            action=AuditAction.SESSIONS_ENDED,
+            actor=actor,
+            message=f"ended {ended} session{'' if ended == 1 else 's'} of {user.username}",
+            detail={"user": user.username, "sessions": ended},
+        )
+    return ended
+
+
+def _sessions_of(user: User) -> QuerySet[ConsoleSession]:
+    return ConsoleSession.objects.using(OPS).filter(user_id=user.pk)
+
+
+def _require_good_password(password: str, user: User) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Invalid(" ".join(error.messages)) from error
+
+
+def _require_another_superuser(user: User) -> None:
+    rows = User.objects.using(OPS).select_for_update().filter(is_superuser=True, is_active=True)
+    if list(rows.order_by("id").values_list("pk", flat=True)) == [user.pk]:
+        raise TransitionIllegal(
+            f"{user.username} is the last account that runs the installation; create another superuser first"
+        )

@@ -1,0 +1,271 @@
+"""Delete the history of agents by age, in bounded steps: memory is what remains of it.
+
+Cost and usage are folded into daily usage when a call is charged, so budgets and pages lose nothing with a ledger entry.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db import connections, transaction
+from django.db.models import Model, QuerySet
+
+from apps.agents.models import Percept
+from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.calls.models import CallStatus, DailyUsage, ExternalCall, LedgerEntry
+from apps.contacts.models import ChatSession, OutboxMessage
+from apps.heartbeats.models import Heartbeat
+from apps.memories.models import JobRun
+from apps.memories.services.jobs.rounds import Round, make_round
+from apps.tenants.scope import OPS, tenant_transaction
+from arbor.clock import Clock, SystemClock
+from arbor.contacts.values import DeliveryStatus
+from arbor.heartbeat.failure_modes import BEATS_WATCHED
+from arbor.history import AUDIT_SPAN, Record
+
+log = structlog.get_logger(__name__)
+
+ACTOR = "system:history"
+#: Rows that one step deletes, each in a transaction of its own; a heartbeat takes its calls along.
+STEP = 500
+_NARROW_STEP = 2000
+#: The latest heartbeats of an agent are what its next prompt and its page show: they stay, whatever their age.
+RETAINED_HEARTBEATS = BEATS_WATCHED
+#: Time for one kind of record in a run, all of which last less than a minute.
+_ROUND_LASTS = timedelta(seconds=6)
+#: A job that has not run for so long has another name by now.
+_JOB_AGE = timedelta(days=30)
+
+# Agents with something to delete, and tenants, which a round visits under their own id. `{before}` is a time.
+_AGENTS = """
+SELECT a.id AS agent_id FROM agents_agent a WHERE a.tenant_id = t.id AND EXISTS (
+    SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.agent_id = a.id AND r.{column} < '{before}' AND {ended}
+)
+"""
+_TENANTS = """
+SELECT t.id AS agent_id WHERE EXISTS (
+    SELECT FROM {table} r WHERE r.tenant_id = t.id AND r.{column} < '{before}' AND {ended}
+)
+"""
+_HEARTBEAT_ENDED = f"""
+r.ended_at IS NOT NULL AND r.started_at < (
+    SELECT latest.started_at FROM heartbeats_heartbeat latest
+    WHERE latest.tenant_id = t.id AND latest.agent_id = a.id
+    ORDER BY latest.started_at DESC OFFSET {RETAINED_HEARTBEATS - 1} LIMIT 1
+)
+"""  # noqa: S608 (our own number)
+
+#: Deletes some old rows of an agent, or of a tenant; returns how many.
+type _Step = Callable[[UUID, UUID, datetime], int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sweep:
+    """The deletion of one kind of record."""
+
+    #: _AGENTS or _TENANTS: the owners of old rows.
+    waiting: str
+    model: type[Model]
+    #: The column with the age.
+    column: str
+    #: The condition of rows that may go, in SQL.
+    ended: str = "true"
+    step: _Step
+
+
+def sweep_history(clock: Clock | None = None) -> Round:
+    """Delete what has reached its age (`ARBOR_…_DAYS`), oldest first, until nothing is left or the time is over."""
+    now = (clock or SystemClock()).now()
+    rounds = [_sweep(record, now) for record in _SWEEPS]
+    _delete_platform_events(now)
+    _delete_sessions_and_jobs(now)
+    return Round(
+        steps=sum(round_.steps for round_ in rounds),
+        done=sum(round_.done for round_ in rounds),
+        failed=sum(round_.failed for round_ in rounds),
+    )
+
+
+def _sweep(record: Record, now: datetime) -> Round:
+    age = settings.ARBOR_HISTORY_AGES[record]
+    if age is None:
+        return Round()
+    before = now - age
+    sweep = _SWEEPS[record]
+    # The audit log is read by the month, and what records a deletion is one record among many.
+    oldest = before - AUDIT_SPAN if record is Record.AUDIT else before
+    return make_round(
+        f"history of {record.value}",
+        waiting=sweep.waiting.format(
+            table=sweep.model._meta.db_table,
+            column=sweep.column,
+            ended=sweep.ended,
+            before=oldest.isoformat(),
+        ),
+        step=lambda tenant_id, owner_id: sweep.step(tenant_id, owner_id, before),
+        lasts=_ROUND_LASTS,
+    )
+
+
+def _delete_heartbeats(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
+    with tenant_transaction(tenant_id):
+        own = Heartbeat.objects.filter(agent_id=agent_id)
+        latest = own.order_by("-started_at").values_list("started_at", flat=True)
+        retained_from = list(latest[RETAINED_HEARTBEATS - 1 : RETAINED_HEARTBEATS])
+        if not retained_from:
+            return 0
+        old = own.filter(ended_at__isnull=False, started_at__lt=min(before, *retained_from))
+        ids = list(_oldest(old, "started_at", STEP).values_list("id", flat=True))
+        # Before the heartbeat: a percept without one would be pending again.
+        Percept.objects.filter(heartbeat_id__in=ids).delete()
+        ExternalCall.objects.filter(heartbeat_id__in=ids).delete()
+        Heartbeat.objects.filter(id__in=ids).delete()
+        return len(ids)
+
+
+def _delete_calls(tenant_id: UUID, _: UUID, before: datetime) -> int:
+    ended = [CallStatus.COMPLETE, CallStatus.FAILED, CallStatus.RETRIED]
+    with tenant_transaction(tenant_id):
+        old = ExternalCall.objects.filter(status__in=ended, requested_at__lt=before).exclude(subject_key="")
+        return _delete(_oldest(old, "requested_at", STEP))
+
+
+def _delete_conversations(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
+    with tenant_transaction(tenant_id):
+        old = ChatSession.objects.filter(agent_id=agent_id, ended_at__isnull=False, started_at__lt=before)
+        # Their turns go with them.
+        return _delete(_oldest(old, "started_at", STEP // 10))
+
+
+def _delete_messages(tenant_id: UUID, agent_id: UUID, before: datetime) -> int:
+    open_states = [DeliveryStatus.PENDING.value, DeliveryStatus.SENDING.value]
+    with tenant_transaction(tenant_id):
+        old = OutboxMessage.objects.filter(agent_id=agent_id, created_at__lt=before)
+        return _delete(_oldest(old.exclude(status__in=open_states), "created_at", STEP))
+
+
+def _delete_usage(tenant_id: UUID, _: UUID, before: datetime) -> int:
+    with tenant_transaction(tenant_id):
+        old = DailyUsage.objects.filter(day__lt=before.date())
+        return _delete(_oldest(old, "day", _NARROW_STEP))
+
+
+def _delete_ledger(tenant_id: UUID, _: UUID, before: datetime) -> int:
+    with transaction.atomic(using=OPS):
+        rows: QuerySet[LedgerEntry] = QuerySet(LedgerEntry, using=OPS)
+        ids = rows.filter(tenant_id=tenant_id, at__lt=before).order_by("at").values_list("id", flat=True)
+        return rows.filter(tenant_id=tenant_id, id__in=list(ids[:_NARROW_STEP]))._raw_delete(OPS)
+
+
+def _delete_audit(tenant_id: UUID, _: UUID, before: datetime) -> int:
+    rows: QuerySet[AuditEvent] = QuerySet(AuditEvent, using=OPS)
+    with transaction.atomic(using=OPS):
+        deleted = _delete_events(rows.filter(tenant_id=tenant_id), before)
+        if deleted:
+            rows.bulk_create([AuditEvent(tenant_id=tenant_id, **_record_of(deleted))])
+    return len(deleted)
+
+
+def _delete_platform_events(now: datetime) -> None:
+    age = settings.ARBOR_HISTORY_AGES[Record.AUDIT]
+    rows: QuerySet[PlatformEvent] = QuerySet(PlatformEvent, using=OPS)
+    if age is None or not rows.filter(at__lt=now - age - AUDIT_SPAN).exists():
+        return
+    with transaction.atomic(using=OPS):
+        deleted = _delete_events(rows, now - age)
+        if deleted:
+            rows.bulk_create([PlatformEvent(**_record_of(deleted))])
+
+
+def _delete_events(rows: QuerySet[Any], before: datetime) -> list[tuple[UUID, datetime, str]]:
+    """Delete the oldest audit records, and return their ids, times and actions; the database refuses younger ones."""
+    old = list(rows.filter(at__lt=before).order_by("at").values_list("id", "at", "action")[:_NARROW_STEP])
+    deleted = rows.filter(id__in=[event_id for event_id, *_ in old])._raw_delete(OPS)
+    if deleted < len(old):
+        # The age was lowered, and the tables were not protected anew since: `arbor prepare` does.
+        log.warning("audit_deletion_refused", records=len(old) - deleted)
+        transaction.set_rollback(True, using=OPS)
+        return []
+    return old
+
+
+def _record_of(deleted: list[tuple[UUID, datetime, str]]) -> dict[str, Any]:
+    first, last = deleted[0][1], deleted[-1][1]
+    return {
+        "action": AuditAction.AUDIT_DELETED,
+        "actor": ACTOR,
+        "message": f"deleted {len(deleted)} audit records from {first:%Y-%m-%d} to {last:%Y-%m-%d}, by age",
+        "detail": {
+            "from": first.isoformat(),
+            "until": last.isoformat(),
+            "actions": dict(Counter(action for *_, action in deleted)),
+        },
+    }
+
+
+def _delete_sessions_and_jobs(now: datetime) -> None:
+    """Delete expired sessions of signed-in people, and the last runs of jobs that no longer exist."""
+    expired = Session.objects.using(OPS).filter(expire_date__lt=now).values_list("session_key", flat=True)
+    Session.objects.using(OPS).filter(session_key__in=list(expired[:_NARROW_STEP])).delete()
+    JobRun.objects.using(OPS).filter(ended_at__lt=now - _JOB_AGE).delete()
+
+
+def _oldest[M: Model](rows: QuerySet[M], column: str, count: int) -> QuerySet[M]:
+    return rows.order_by(column).select_for_update(skip_locked=True)[:count]
+
+
+def _delete(rows: QuerySet[Any]) -> int:
+    """Delete rows of the current tenant, by their ids."""
+    ids = list(rows.values_list("id", flat=True))
+    rows.model.objects.filter(id__in=ids).delete()
+    return len(ids)
+
+
+_SWEEPS = {
+    Record.HEARTBEATS: _Sweep(
+        waiting=_AGENTS, model=Heartbeat, column="started_at", ended=_HEARTBEAT_ENDED, step=_delete_heartbeats
+    ),
+    Record.CALLS: _Sweep(
+        waiting=_TENANTS,
+        model=ExternalCall,
+        column="requested_at",
+        ended="r.subject_key <> '' AND r.status IN ('complete', 'failed', 'retried')",
+        step=_delete_calls,
+    ),
+    Record.CONVERSATIONS: _Sweep(
+        waiting=_AGENTS,
+        model=ChatSession,
+        column="started_at",
+        ended="r.ended_at IS NOT NULL",
+        step=_delete_conversations,
+    ),
+    Record.MESSAGES: _Sweep(
+        waiting=_AGENTS,
+        model=OutboxMessage,
+        column="created_at",
+        ended="r.status NOT IN ('pending', 'sending')",
+        step=_delete_messages,
+    ),
+    Record.LEDGER: _Sweep(waiting=_TENANTS, model=LedgerEntry, column="at", step=_delete_ledger),
+    Record.USAGE: _Sweep(waiting=_TENANTS, model=DailyUsage, column="day", step=_delete_usage),
+    Record.AUDIT: _Sweep(waiting=_TENANTS, model=AuditEvent, column="at", step=_delete_audit),
+}
+
+
+def history_sizes() -> dict[Record, int]:
+    """Return the bytes that each kind of record takes in the database, indexes included. One statement."""
+    records = list(_SWEEPS)
+    tables = [_SWEEPS[record].model._meta.db_table for record in records]
+    with connections[OPS].cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_total_relation_size(name::regclass) FROM unnest(%s::text[]) AS name", [tables]
+        )
+        return dict(zip(records, (int(size) for (size,) in cursor.fetchall()), strict=True))

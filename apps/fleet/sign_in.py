@@ -1,0 +1,88 @@
+"""Slow down guessing of passwords, and audit who signs in (decision 0017).
+
+Failures of the last fifteen minutes are counted by account and address together, by address, and by account.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from apps.audit.models import AuditAction
+from apps.audit.services import record_platform
+from apps.tenants.models import SignInFailure, User
+from apps.tenants.scope import OPS
+from arbor.errors import LimitReached
+
+_ADDRESS_LENGTH = 64
+
+
+def require_sign_in_allowed(*, username: str, address: str) -> None:
+    """Raise LimitReached where too many sign-ins to the account, or from the address, failed lately."""
+    name, address = hash_name(username), address[:_ADDRESS_LENGTH]
+    failures = SignInFailure.objects.filter(at__gt=timezone.now() - settings.ARBOR_SIGN_IN_WINDOW)
+    limit = settings.ARBOR_SIGN_IN_FAILURES
+    # Strangers cannot lock a person out from the person's own address, short of ten times the failures.
+    reached = (
+        failures.filter(name_hash=name, address=address).count() >= limit
+        or failures.filter(address=address).count() >= 5 * limit
+        or failures.filter(name_hash=name).count() >= 10 * limit
+    )
+    if reached:
+        raise LimitReached(
+            f"too many sign-ins failed; try again in {_minutes(settings.ARBOR_SIGN_IN_WINDOW)} minutes"
+        )
+
+
+def record_failed_sign_in(*, username: str, address: str) -> None:
+    """Count and audit a failed sign-in, and forget the failures that no longer count."""
+    name, address = hash_name(username), address[:_ADDRESS_LENGTH]
+    now = timezone.now()
+    SignInFailure.objects.filter(at__lt=now - settings.ARBOR_SIGN_IN_WINDOW).delete()
+    SignInFailure.objects.create(at=now, name_hash=name, address=address)
+    known = _exists(username)
+    # A person may have typed the password where the name belongs: a name that is no account's is not stored.
+    shown = username if known else "an account that does not exist"
+    record_platform(
+        action=AuditAction.SIGN_IN_FAILED,
+        actor="anonymous",
+        message=f"failed to sign in as {shown}",
+        detail={"user": username if known else None, "address": address},
+    )
+    try:
+        require_sign_in_allowed(username=username, address=address)
+    except LimitReached:
+        record_platform(
+            action=AuditAction.SIGN_IN_BLOCKED,
+            actor="anonymous",
+            message=f"sign-ins as {shown} from {address or 'an unknown address'} are blocked for a while",
+            detail={"address": address, "minutes": _minutes(settings.ARBOR_SIGN_IN_WINDOW)},
+        )
+
+
+def record_sign_in(*, user: User, address: str) -> None:
+    """Audit a sign-in, and forget the failures of the account from this address."""
+    address = address[:_ADDRESS_LENGTH]
+    SignInFailure.objects.filter(name_hash=hash_name(user.username), address=address).delete()
+    record_platform(
+        action=AuditAction.SIGNED_IN,
+        actor=f"user:{user.username}",
+        message=f"{user.username} signed in",
+        detail={"user": user.username, "address": address},
+    )
+
+
+def hash_name(username: str) -> str:
+    """Return the value by which failures of an account are counted, whether it exists or not."""
+    return hashlib.sha256(username.casefold().encode("utf-8", "replace")).hexdigest()
+
+
+def _exists(username: str) -> bool:
+    return "\0" not in username and User.objects.using(OPS).filter(username=username).exists()
+
+
+def _minutes(duration: timedelta) -> int:
+    return max(1, round(duration / timedelta(minutes=1)))

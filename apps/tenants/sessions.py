@@ -1,0 +1,74 @@
+"""Sessions of the console as rows that know whose they are, and end when they are idle."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY as USER_KEY
+from django.contrib.sessions.backends.base import CreateError, UpdateError
+from django.contrib.sessions.backends.db import SessionStore as DatabaseStore
+from django.utils import timezone
+
+from apps.tenants.models import ConsoleSession
+
+__all__ = ["CreateError", "SessionStore", "UpdateError", "note_sign_in", "public_id_of"]
+
+#: The session's key for its sign-in: {at, address, browser}.
+SIGN_IN_KEY = "sign_in"
+#: A request within this time of the last one that was noted writes nothing.
+_NOTED_EVERY = timedelta(minutes=1)
+_ADDRESS_LENGTH, _BROWSER_LENGTH = 64, 200
+
+
+class SessionStore(DatabaseStore):
+    """Reads and writes `ConsoleSession`; a session that was idle for `ARBOR_SESSION_IDLE` is not there."""
+
+    @classmethod
+    def get_model_class(cls) -> type[ConsoleSession]:
+        """Return the model of the rows."""
+        return ConsoleSession
+
+    def _get_session_from_db(self) -> ConsoleSession | None:
+        row: ConsoleSession | None = super()._get_session_from_db()  # type: ignore[misc]
+        if row is None:
+            return None
+        now = timezone.now()
+        if row.seen_at < now - settings.ARBOR_SESSION_IDLE:
+            self._session_key = None
+            row.delete()
+            return None
+        if row.seen_at < now - _NOTED_EVERY:
+            ConsoleSession.objects.filter(session_key=row.session_key).update(seen_at=now)
+        return row
+
+    def create_model_instance(self, data: dict[str, Any]) -> ConsoleSession:
+        """Return the row with all that it says of its person, which the session itself carries."""
+        row: ConsoleSession = super().create_model_instance(data)  # type: ignore[assignment]
+        sign_in = data.get(SIGN_IN_KEY, {})
+        row.public_id = public_id_of(row.session_key)
+        row.user_id = int(data[USER_KEY]) if USER_KEY in data else None
+        if sign_in:
+            row.signed_in_at = datetime.fromisoformat(sign_in["at"])
+            row.expire_date = row.signed_in_at + settings.ARBOR_SESSION_AGE
+        row.address = sign_in.get("address", "")
+        row.browser = sign_in.get("browser", "")
+        row.seen_at = timezone.now()
+        return row
+
+
+def note_sign_in(session: Any, *, address: str, browser: str) -> None:
+    """Store in a session when, from where and with which browser its person signed in."""
+    session[SIGN_IN_KEY] = {
+        "at": timezone.now().isoformat(),
+        "address": address[:_ADDRESS_LENGTH],
+        "browser": browser.replace("\0", "")[:_BROWSER_LENGTH],
+    }
+
+
+def public_id_of(session_key: str) -> UUID:
+    """Return the id that names a session without opening it."""
+    return UUID(bytes=hashlib.sha256(session_key.encode()).digest()[:16])

@@ -1,0 +1,62 @@
+"""Limits by age of an installation's history: heartbeats, calls, conversations, messages, ledger, usage and audit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from enum import StrEnum
+
+from arbor.errors import ConfigurationInvalid
+
+
+class Record(StrEnum):
+    """The kinds of records that are deleted by age."""
+
+    #: Ended heartbeats, with their trace, their model calls and the percepts that they took in.
+    HEARTBEATS = "heartbeats"
+    #: Ended model calls of maintenance and conversations.
+    CALLS = "calls"
+    #: Ended conversations, with their turns.
+    CONVERSATIONS = "conversations"
+    #: Messages of agents that were delivered or given up.
+    MESSAGES = "messages"
+    #: The cost of single calls; daily usage has their sums.
+    LEDGER = "ledger"
+    #: Daily usage.
+    USAGE = "usage"
+    #: The audit log of tenants and of the installation.
+    AUDIT = "audit"
+
+
+#: Usage of today and yesterday is compared with daily limits; an audit log that forgets at once is none.
+_LEAST_DAYS: Mapping[Record, float] = {Record.USAGE: 2.0, Record.AUDIT: 30.0}
+#: Audit records are deleted by the month, so that the record of their deletion is one among many.
+AUDIT_SPAN = timedelta(days=30)
+_MOST_DAYS = 36_500.0
+
+
+def setting_of(record: Record) -> str:
+    """Return the name of the setting that limits the age of such records."""
+    return f"ARBOR_{record.value.upper()}_DAYS"
+
+
+def parse_ages(days: Mapping[Record, str]) -> dict[Record, timedelta | None]:
+    """Parse the age in days at which each kind of record is deleted; 0 or empty: never, which is None.
+
+    Raises ConfigurationInvalid for what is no age, and for one that is too low for its record.
+    """
+    return {record: _age(record, text.strip()) for record, text in days.items()}
+
+
+def _age(record: Record, text: str) -> timedelta | None:
+    try:
+        days = float(text or 0)
+    except ValueError:
+        days = math.nan
+    least = _LEAST_DAYS.get(record, 0.0)
+    if days != 0 and not least <= days <= _MOST_DAYS:
+        raise ConfigurationInvalid(
+            f"{setting_of(record)} must be 0 (for ever) or {least:g} to {_MOST_DAYS:g} days, got {text!r}"
+        )
+    return timedelta(days=days) or None

@@ -1,0 +1,143 @@
+"""Slots for calls to a provider: a limited number is sent at once, and further ones wait in order."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from arbor.errors import ConfigurationInvalid
+from arbor.models.handles import Provider
+
+#: Calls that a server of one's own answers at once; Ollama and llama.cpp compute a few at a time, vLLM batches.
+OWN_SERVER_CALLS = 2
+VLLM_CALLS = 32
+#: Calls to a hosted provider: its own rate limits come first.
+HOSTED_CALLS = 1000
+
+
+def parse_provider_calls(text: str) -> Mapping[Provider, int]:
+    """Parse `ollama=2,openai=64`: calls sent at once, by provider. Raises ConfigurationInvalid."""
+    calls: dict[Provider, int] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, _, number = (word.strip() for word in part.partition("="))
+        if name not in set(Provider) or not number.isascii() or not number.isdigit() or int(number) < 1:
+            raise ConfigurationInvalid(
+                f"calls at once are written PROVIDER=NUMBER, from 1, of {', '.join(Provider)}; got {part!r}"
+            )
+        calls[Provider(name)] = int(number)
+    return MappingProxyType(calls)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlotFigures:
+    """The use of a provider's slots in this process."""
+
+    limit: int
+    sent: int
+    waiting: int
+
+
+class Slots:
+    """The slots of one provider in this process; thread-safe, first come first served."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._sent = 0
+        self._waiting: deque[object] = deque()
+        self._changed = threading.Condition()
+
+    @property
+    def figures(self) -> SlotFigures:
+        """Return how many calls are sent and how many wait."""
+        with self._changed:
+            return SlotFigures(limit=self._limit, sent=self._sent, waiting=len(self._waiting))
+
+    @contextmanager
+    def slot(self, *, may_wait: Callable[[], bool], every_s: float, first: bool = False) -> Iterator[bool]:
+        """Wait for a slot and occupy it; yield whether there is one.
+
+        While it waits, `may_wait` is called every `every_s` seconds, and once when the wait is over: where it returns False
+        the caller lost its work meanwhile, and gets no slot. A call with `first` goes before those without.
+        """
+        if not self._occupied(may_wait, every_s, first=first):
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            self._release()
+
+    def _occupied(self, may_wait: Callable[[], bool], every_s: float, *, first: bool) -> bool:
+        ticket = object()
+        with self._changed:
+            if not self._waiting and self._sent < self._limit:
+                self._sent += 1
+                return True
+            if first:
+                self._waiting.appendleft(ticket)
+            else:
+                self._waiting.append(ticket)
+        try:
+            while not self._next(ticket, every_s):
+                if not may_wait():
+                    self._leave(ticket)
+                    return False
+            if may_wait():
+                return True
+        except BaseException:
+            self._leave(ticket)
+            raise
+        self._release()
+        return False
+
+    def _next(self, ticket: object, within_s: float) -> bool:
+        """Occupy a slot once the ticket is the first in line; False when the time is over."""
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: self._waiting[0] is ticket and self._sent < self._limit, within_s
+            ):
+                return False
+            self._waiting.popleft()
+            self._sent += 1
+            self._changed.notify_all()
+            return True
+
+    def _leave(self, ticket: object) -> None:
+        with self._changed:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+            else:
+                # It had a slot already.
+                self._sent -= 1
+            self._changed.notify_all()
+
+    def _release(self) -> None:
+        with self._changed:
+            self._sent -= 1
+            self._changed.notify_all()
+
+
+class ProviderSlots:
+    """The slots of each provider, made when first asked for."""
+
+    def __init__(self, limit_of: Callable[[Provider], int]) -> None:
+        self._limit_of = limit_of
+        self._lock = threading.Lock()
+        self._slots: dict[Provider, Slots] = {}
+
+    def of(self, provider: Provider) -> Slots:
+        """Return the slots of a provider."""
+        with self._lock:
+            if provider not in self._slots:
+                self._slots[provider] = Slots(self._limit_of(provider))
+            return self._slots[provider]
+
+    def figures(self) -> dict[str, SlotFigures]:
+        """Return the use of the slots of each provider that was called."""
+        with self._lock:
+            slots = dict(self._slots)
+        return {provider.value: some.figures for provider, some in slots.items()}

@@ -1,0 +1,167 @@
+"""Manage the accounts that sign in to the console, and their sessions."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from pathlib import Path
+from uuid import UUID
+
+import click
+
+from apps.fleet import accounts
+from apps.fleet.accounts import account_by_name, create_account, sessions_of
+from apps.fleet.members import admit_member
+from apps.tenants.models import Membership, Role, User
+from apps.tenants.scope import OPS
+from apps.tenants.services import tenant_by_slug
+from arbor.errors import NotFound
+from config.cli.columns import OutputColumn, listing
+from config.cli.kit import Output
+from config.cli.tenancy import actor
+
+
+def list_users() -> Output:
+    """List the accounts."""
+    tenants: dict[int, list[str]] = {}
+    members = Membership.own.using(OPS).select_related("tenant").order_by("tenant__slug")
+    for member in members:
+        tenants.setdefault(member.user_id, []).append(f"{member.tenant.slug} ({member.role})")
+    return listing(
+        "users",
+        list(User.objects.using(OPS).defer("password").order_by("username")),
+        (
+            OutputColumn("user", "user", value=lambda user: user.username),
+            OutputColumn("enabled", "enabled", value=lambda user: user.is_active),
+            OutputColumn("superuser", "superuser", value=lambda user: user.is_superuser),
+            OutputColumn("last_login", "signed in", value=lambda user: user.last_login),
+            OutputColumn("tenants", "tenants", value=lambda user: ", ".join(tenants.get(user.pk, []))),
+        ),
+        empty="No account yet. Create one: [bold]arbor tenant user create USERNAME[/bold]",
+    )
+
+
+def disable(username: str) -> Output:
+    """Disable an account and end its sessions."""
+    accounts.disable_account(username=username, actor=actor())
+    return Output({"user": username, "enabled": False}, people=f"{username} is disabled and signed out.")
+
+
+def enable(username: str) -> Output:
+    """Enable an account, and forget its failed sign-ins."""
+    accounts.enable_account(username=username, actor=actor())
+    return Output({"user": username, "enabled": True}, people=f"{username} may sign in.")
+
+
+def set_password(username: str, password_stdin: bool, generate: bool, password_file: Path | None) -> Output:
+    """Set a new password of an account and end its sessions."""
+    account_by_name(username)
+    password = _password(password_stdin=password_stdin, generate=generate, password_file=password_file)
+    accounts.change_password(username=username, password=password, actor=actor())
+    return Output(
+        {"user": username, **_written(password_file)},
+        people=f"{username} has a new password and is signed out everywhere."
+        + _shown(password, generate, password_file),
+    )
+
+
+def list_sessions(username: str) -> Output:
+    """List the open sessions of an account."""
+    return listing(
+        "sessions",
+        sessions_of(account_by_name(username)),
+        (
+            OutputColumn("id", "session", value=lambda session: session.public_id),
+            OutputColumn("signed_in_at", "signed in"),
+            OutputColumn("seen_at", "last request"),
+            OutputColumn("address", "from"),
+            OutputColumn("browser", "browser"),
+        ),
+        about={"user": username},
+        empty=f"{username} has no open session.",
+    )
+
+
+def sign_out(username: str, session: str | None) -> Output:
+    """End the sessions of an account, or one of them."""
+    session_id = None
+    if session is not None:
+        try:
+            session_id = UUID(session)
+        except ValueError as error:
+            raise NotFound(
+                f"a session is named by its id, as `sessions` lists it; got {session[:60]!r}"
+            ) from error
+    ended = accounts.end_sessions(user=account_by_name(username), actor=actor(), session_id=session_id)
+    return Output({"user": username, "ended": ended}, people=f"Ended {ended} sessions of {username}.")
+
+
+def create_user(
+    username: str,
+    password_stdin: bool,
+    generate: bool,
+    password_file: Path | None,
+    superuser: bool,
+    tenant_slug: str | None,
+    role: str,
+) -> Output:
+    """Create an account. Without an option the command prompts for the password."""
+    if tenant_slug:
+        tenant_by_slug(tenant_slug)  # before anything is made
+    password = _password(password_stdin=password_stdin, generate=generate, password_file=password_file)
+    made: User = create_account(username=username, password=password, superuser=superuser, actor=actor())
+    if tenant_slug:
+        admit_member(slug=tenant_slug, username=username, role=Role(role), actor=actor())
+    where = f", {role} of {tenant_slug}" if tenant_slug else ""
+    once = _shown(password, generate, password_file)
+    hint = "" if where or superuser else f" Next: [bold]arbor tenant member add SLUG {username}[/bold]"
+    return Output(
+        {"user": made.username, "superuser": superuser, "tenant": tenant_slug, **_written(password_file)},
+        people=f"Created account [bold]{username}[/bold]{where}.{once}{hint}",
+    )
+
+
+def _password(*, password_stdin: bool, generate: bool, password_file: Path | None) -> str:
+    """Return the password from standard input, the prompt, or made up; one made up goes to a terminal or a file only."""
+    if password_stdin and generate:
+        raise click.UsageError("--password-stdin and --generate exclude each other")
+    if password_file is not None and not generate:
+        raise click.UsageError("--password-file is for --generate")
+    if generate:
+        password = secrets.token_urlsafe(15)
+        if password_file is not None:
+            _write(password_file, password)
+        elif not sys.stdout.isatty():
+            raise click.UsageError(
+                "a generated password is shown on a terminal only; name a file for it with --password-file"
+            )
+        return password
+    if password_stdin:
+        return sys.stdin.readline().rstrip("\r\n")
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            "there is no terminal to ask for a password: use --password-stdin or --generate"
+        )
+    typed: str = click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    return typed
+
+
+def _write(path: Path, password: str) -> None:
+    try:
+        # Not over a file that exists: it may have other readers.
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError as error:
+        raise click.UsageError(f"the password cannot be written to {path}: {error.strerror}") from error
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(password + "\n")
+
+
+def _written(path: Path | None) -> dict[str, str]:
+    return {"password_file": str(path)} if path is not None else {}
+
+
+def _shown(password: str, generate: bool, path: Path | None) -> str:
+    if path is not None:
+        return f" Its password is in {path}."
+    return f" Password (shown only now): [bold green]{password}[/bold green]" if generate else ""

@@ -1,0 +1,94 @@
+"""Every list and form of the console, given NUL, half surrogates, and numbers and dates out of range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import reverse
+
+from apps.tenants.models import Role, User
+from apps.tenants.services import add_member
+from tests.factories.users import UserFactory
+from tests.support.console import World, sign_in
+
+#: As they stand in an address or in the body of a form.
+HOSTILE = ("a%00b", "%ED%A0%80", "9" * 30, "-1", "99999-99-99", "NaN", "x" * 20_000)
+
+
+@pytest.fixture
+def chief(world: World) -> Client:
+    """Sign in an owner of the tenant who runs the installation too."""
+    user = UserFactory(username="chief", is_superuser=True)
+    add_member(tenant=world.tenant, user=user, role=Role.OWNER)
+    return sign_in(user)
+
+
+def post(client: Client, address: str, fields: str) -> Any:
+    return client.post(address, fields, content_type="application/x-www-form-urlencoded", follow=True)
+
+
+@pytest.mark.parametrize("value", HOSTILE[:-1])
+def test_no_list_fails_on_what_its_address_says(chief: Client, world: World, value: str) -> None:
+    for model, model_admin in admin.site._registry.items():
+        page = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+        names = ["q", "p", "o", "agent__id__exact"]
+        for entry in getattr(model_admin, "list_filter", ()):
+            name = entry[0] if isinstance(entry, tuple) else entry
+            if isinstance(name, str) and name != "agent":
+                names.append(f"{name}__exact")
+        for query in (
+            "&".join(f"{name}={value}" for name in names[3:]),
+            f"q={value}",
+            f"p={value}&o={value}",
+        ):
+            assert chief.get(f"{page}?{query}", follow=True).status_code < 500, f"{page}?{query}"
+        assert chief.get(f"{page}{value}/change/", follow=True).status_code < 500, page
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_no_form_fails_on_what_is_typed(chief: Client, world: World, value: str) -> None:
+    user = User.objects.get(username="chief")
+    fields = {
+        reverse("admin:agents_agent_add"): "name={0}&template=Scout&interval_s={0}&model={0}",
+        reverse("admin:agents_agent_delete", args=[world.agent.id]): "name={0}&confirm={0}",
+        reverse("admin:contacts_channel_add"): "name={0}&kind=webhook&target={0}&audience=user&agent={0}",
+        reverse("admin:agent-act", args=[world.agent.id]): "act={0}",
+        world.chat: "text={0}&message={0}&conversation={0}",
+        reverse("admin:tenant-choose"): "tenant={0}",
+        reverse("admin:tenant-visit"): "tenant={0}&reason={0}",
+        reverse("admin:own-sessions"): "session={0}",
+        reverse("admin:user-act", args=[user.pk]): "act=password&password={0}x",
+        reverse("admin:tenants_user_add"): "username={0}&password={0}",
+        reverse("admin:member-add"): "username={0}&role={0}",
+        reverse("admin:password_change"): "old_password={0}&new_password1={0}&new_password2={0}",
+    }
+    for row in world.rows:
+        label = row._meta.label_lower
+        if label == "contacts.outboxmessage":
+            fields[reverse("admin:message-act", args=[row.pk])] = "act=answer&text={0}"
+        if label == "contacts.channel":
+            fields[reverse("admin:channel-act", args=[row.pk])] = "act={0}"
+    for address, text in fields.items():
+        # A new password would sign the person out.
+        chief.force_login(User.objects.get(pk=user.pk))
+        answer = post(chief, address, text.format(value))
+        assert answer.status_code < 500, address
+    assert post(Client(), reverse("admin:login"), f"username={value}&password={value}").status_code < 500
+
+
+def test_an_address_out_of_range_is_answered(chief: Client, world: World) -> None:
+    for query in ("before=%00", "before=" + "9" * 40, "unread=%00"):
+        assert chief.get(f"{reverse('admin:inbox')}?{query}").status_code < 500, query
+    for query in ("conversation=%00", "before=%00", "conversation=" + "9" * 40):
+        assert chief.get(f"{world.chat}?{query}").status_code < 500, query
+    for term in ("%00", "%ED%A0%80", "x" * 5_000):
+        for query in (
+            f"app_label=memories&model_name=memory&field_name=agent&term={term}",
+            f"app_label={term}",
+        ):
+            assert chief.get(f"{reverse('admin:autocomplete')}?{query}").status_code < 500, query
+    assert chief.get(reverse("admin:user-act", args=[9**30])).status_code < 500
+    assert post(chief, reverse("admin:user-act", args=[9**30]), "act=disable").status_code < 500

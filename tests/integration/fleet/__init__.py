@@ -1,0 +1,1 @@
+"""Tests of whole agents and their history."""

@@ -1,0 +1,193 @@
+"""The history of agents is deleted by age; memory, and what is being done, stays."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.db import connections
+from django.db.models import Sum
+
+from apps.agents.models import Agent, Percept
+from apps.audit.models import AuditAction, AuditEvent, PlatformEvent
+from apps.calls.models import DailyUsage, ExternalCall, LedgerEntry
+from apps.contacts.models import ChatMessage, OutboxMessage
+from apps.fleet.history import RETAINED_HEARTBEATS, sweep_history
+from apps.heartbeats.models import Heartbeat
+from apps.heartbeats.services.replay import read_recorded_heartbeat
+from apps.memories.models import JobRun, Memory
+from apps.tenants.models import Tenant
+from apps.tenants.scope import APP, OPS, tenant_transaction
+from arbor.clock import FrozenClock
+from arbor.errors import NotFound
+from arbor.history import Record
+from arbor.ids import uuid7
+from tests.factories.contacts import ChatMessageFactory, ChatSessionFactory, OutboxMessageFactory
+from tests.factories.heartbeats import (
+    ExternalCallFactory,
+    HeartbeatFactory,
+    LedgerEntryFactory,
+    MaintenanceCallFactory,
+    PerceptFactory,
+)
+from tests.factories.memories import MemoryFactory
+from tests.integration.fleet.history_rows import YearOfHours
+
+LONG_AGO = datetime.now(UTC) - timedelta(days=1200)
+
+
+@pytest.fixture
+def ages(settings: Any) -> dict[Record, timedelta | None]:
+    """Return the ages in force, which a test may change."""
+    ages = dict(settings.ARBOR_HISTORY_AGES)
+    settings.ARBOR_HISTORY_AGES = ages
+    return ages
+
+
+def make_old_heartbeats(agent: Agent, count: int) -> list[Heartbeat]:
+    return [
+        HeartbeatFactory(agent=agent, slot_at=LONG_AGO + timedelta(hours=hour), number=hour + 1)
+        for hour in range(count)
+    ]
+
+
+def test_a_year_of_hourly_heartbeats_stops_growing(
+    agent: Agent, ages: dict[Record, timedelta | None]
+) -> None:
+    ages[Record.CONVERSATIONS] = ages[Record.MESSAGES] = timedelta(days=90)
+    ages[Record.LEDGER] = ages[Record.USAGE] = timedelta(days=120)
+    year = YearOfHours(agent, LONG_AGO)
+    with tenant_transaction(agent.tenant_id):
+        MemoryFactory.create_batch(5, agent=agent)
+    sizes = []
+    for _ in range(12):
+        year.live(days=30)
+        while sweep_history(FrozenClock(year.now)).done:
+            pass
+        sizes.append(year.counts())
+    # 90 days of heartbeats, each with a call, and 30 days of maintenance calls.
+    assert sizes[5]["Heartbeat"] == pytest.approx(90 * 24, abs=2)
+    assert sizes[5]["ExternalCall"] == pytest.approx(90 * 24 + 30, abs=5)
+    assert sizes[5]["LedgerEntry"] == pytest.approx(120 * 24, abs=2)
+    assert all(sizes[5] == size for size in sizes[6:])
+    with tenant_transaction(agent.tenant_id):
+        assert not Percept.objects.filter(heartbeat=None).exists()
+        assert Memory.objects.count() == 5
+        used = DailyUsage.objects.aggregate(Sum("beats"), Sum("calls"))
+        # The day of the limit is whole.
+        assert used == {"beats__sum": 24 * 121, "calls__sum": 24 * 121}
+
+
+def test_old_heartbeats_take_their_calls_and_percepts_along(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        old = make_old_heartbeats(agent, RETAINED_HEARTBEATS + 1)
+        entry = LedgerEntryFactory(call=ExternalCallFactory(heartbeat=old[0]))
+        PerceptFactory(agent=agent, heartbeat=old[0])
+        waiting = PerceptFactory(agent=agent)
+        MemoryFactory(agent=agent, source=f"heartbeat:{old[0].id}")
+    assert sweep_history().done == 1
+    with tenant_transaction(agent.tenant_id):
+        assert set(Heartbeat.objects.values_list("id", flat=True)) == {beat.id for beat in old[1:]}
+        assert list(Percept.objects.values_list("id", flat=True)) == [waiting.id]
+        assert not ExternalCall.objects.exists()
+        # Its cost is looked at for longer, and what it brought stays.
+        assert LedgerEntry.objects.get(id=entry.id).call_id is None
+        assert Memory.objects.get().source == f"heartbeat:{old[0].id}"
+    with pytest.raises(NotFound, match="ARBOR_HEARTBEATS_DAYS"):
+        read_recorded_heartbeat(heartbeat_id=old[0].id, tenant_id=agent.tenant_id)
+
+
+def test_an_open_heartbeat_is_never_deleted(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        old = make_old_heartbeats(agent, RETAINED_HEARTBEATS + 2)
+        Heartbeat.objects.filter(id=old[0].id).update(status="waiting", ended_at=None)
+    assert sweep_history().done == 1
+    with tenant_transaction(agent.tenant_id):
+        assert Heartbeat.objects.get(status="waiting").id == old[0].id
+
+
+def test_an_age_of_none_retains_records_for_ever(agent: Agent, ages: dict[Record, timedelta | None]) -> None:
+    ages.update(dict.fromkeys(Record))
+    with tenant_transaction(agent.tenant_id):
+        make_old_heartbeats(agent, RETAINED_HEARTBEATS + 1)
+        MaintenanceCallFactory(agent=agent, requested_at=LONG_AGO)
+    assert sweep_history().steps == 0
+    with tenant_transaction(agent.tenant_id):
+        assert Heartbeat.objects.count() == RETAINED_HEARTBEATS + 1
+        assert ExternalCall.objects.count() == 1
+
+
+def test_records_that_are_not_over_stay_whatever_their_age(agent: Agent) -> None:
+    with tenant_transaction(agent.tenant_id):
+        MaintenanceCallFactory(agent=agent, requested_at=LONG_AGO, status="pending")
+        talk = ChatSessionFactory(agent=agent, started_at=LONG_AGO, ended_at=None)
+        ChatMessageFactory(session=talk, at=LONG_AGO)
+        OutboxMessageFactory(agent=agent, created_at=LONG_AGO, status="pending")
+        OutboxMessageFactory(agent=agent, created_at=LONG_AGO, status="failed")
+    assert sweep_history().done == 1
+    with tenant_transaction(agent.tenant_id):
+        assert ExternalCall.objects.count() == ChatMessage.objects.count() == 1
+        assert OutboxMessage.objects.get().status == "pending"
+
+
+def test_each_tenant_is_swept_by_itself(agent: Agent, other_tenant: Tenant) -> None:
+    with tenant_transaction(agent.tenant_id):
+        MaintenanceCallFactory(agent=agent, requested_at=LONG_AGO)
+    with tenant_transaction(other_tenant.id):
+        MaintenanceCallFactory(requested_at=LONG_AGO)
+        MaintenanceCallFactory()
+    assert sweep_history().done == 2
+    with tenant_transaction(other_tenant.id):
+        assert ExternalCall.objects.count() == 1
+
+
+def add_audit(tenant: Tenant, at: datetime) -> None:
+    with tenant_transaction(tenant.id), connections[APP].cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO audit_auditevent (tenant_id, id, at, action, actor, message, detail)"
+            " VALUES (%s, %s, %s, 'denied', 'cli:ann', 'no', '{}')",
+            [tenant.id, uuid7(), at],
+        )
+
+
+def test_old_audit_records_leave_a_record_of_their_deletion(tenant: Tenant) -> None:
+    for at in (LONG_AGO, LONG_AGO + timedelta(days=1), datetime.now(UTC) - timedelta(days=700)):
+        add_audit(tenant, at)
+    assert sweep_history().done == 2
+    with tenant_transaction(tenant.id):
+        deletion = AuditEvent.objects.get(action=AuditAction.AUDIT_DELETED)
+        assert deletion.detail["actions"] == {"denied": 2}
+        assert AuditEvent.objects.filter(action="denied").count() == 1
+
+
+def test_no_clock_that_runs_ahead_deletes_an_audit_record(tenant: Tenant) -> None:
+    add_audit(tenant, datetime.now(UTC) - timedelta(days=700))
+    assert sweep_history(FrozenClock(datetime.now(UTC) + timedelta(days=9000))).done == 0
+    with tenant_transaction(tenant.id):
+        assert AuditEvent.objects.get().action == "denied"
+
+
+def test_acts_on_the_installation_are_deleted_by_age(database: None) -> None:
+    with connections[OPS].cursor() as cursor:
+        for at in (LONG_AGO, datetime.now(UTC)):
+            cursor.execute(
+                "INSERT INTO audit_platformevent (id, at, action, actor, message, detail)"
+                " VALUES (%s, %s, 'denied', 'cli:ann', 'no', '{}')",
+                [uuid7(), at],
+            )
+    sweep_history()
+    actions = list(PlatformEvent.objects.using(OPS).order_by("at").values_list("action", flat=True))
+    assert sorted(actions) == ["audit.deleted", "denied"]
+
+
+def test_expired_sessions_and_jobs_of_old_versions_go(database: None) -> None:
+    now = datetime.now(UTC)
+    Session.objects.create(session_key="old", session_data="", expire_date=now - timedelta(minutes=1))
+    Session.objects.create(session_key="new", session_data="", expire_date=now + timedelta(minutes=9))
+    JobRun.objects.create(name="arbor.renamed", ended_at=now - timedelta(days=31), seconds=1)
+    JobRun.objects.create(name="arbor.current", ended_at=now, seconds=1)
+    sweep_history()
+    assert Session.objects.get().session_key == "new"
+    assert JobRun.objects.get().name == "arbor.current"

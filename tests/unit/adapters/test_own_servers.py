@@ -1,0 +1,45 @@
+"""Calls sent at once by default: few to a server of one's own, many to a hosted one."""
+
+from __future__ import annotations
+
+import pytest
+
+from arbor.adapters.credentials import Credentials, calls_at_once, is_own_server
+from arbor.models.handles import Provider
+from arbor.models.slots import HOSTED_CALLS, OWN_SERVER_CALLS, VLLM_CALLS
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:8080/v1",
+        "http://[::1]/v1",
+        "http://192.168.1.9/v1",
+        "http://localhost:11434",
+        "http://llama:8080/v1",
+        "http://gpu.lan/v1",
+    ],
+)
+def test_addresses_of_a_local_network_are_own_servers(address: str) -> None:
+    assert is_own_server(address)
+
+
+@pytest.mark.parametrize("address", ["https://api.example.com/v1", "https://8.8.8.8/v1"])
+def test_public_addresses_are_hosted(address: str) -> None:
+    assert not is_own_server(address)
+
+
+@pytest.mark.parametrize(
+    ("provider", "address", "calls"),
+    [
+        (Provider.OLLAMA, "", OWN_SERVER_CALLS),
+        (Provider.LLAMACPP, "", OWN_SERVER_CALLS),
+        (Provider.VLLM, "", VLLM_CALLS),
+        (Provider.OPENAI, "http://127.0.0.1:8080/v1", OWN_SERVER_CALLS),
+        (Provider.OPENAI, "https://api.example.com/v1", HOSTED_CALLS),
+        (Provider.OPENAI, "", HOSTED_CALLS),
+        (Provider.ANTHROPIC, "", HOSTED_CALLS),
+    ],
+)
+def test_a_server_of_ones_own_gets_few_calls(provider: Provider, address: str, calls: int) -> None:
+    assert calls_at_once(provider, Credentials(openai_base_url=address)) == calls
