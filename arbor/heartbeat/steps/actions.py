@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -172,14 +172,16 @@ def recall(execution: Execution, decision: Decision) -> Act:
         ActionOutcome.SUCCESS,
         f"{len(found)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
         [memory.id for memory in found],
-        brought="\n".join(_read_out(memory) for memory in found),
+        brought="\n".join(text for memory in found for text in _read_out(memory)),
     )
 
 
-def _read_out(memory: Recalled) -> str:
-    """Return a memory as a line of the next round trip."""
+def _read_out(memory: Recalled) -> Iterator[str]:
+    """Yield a memory as lines of the next round trip: its text, and what its detail says."""
     said = f", from {memory.role}" if memory.role else ""
-    return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{said}: {line(memory.content, READ_LENGTH)}"
+    yield f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{said}: {line(memory.content, READ_LENGTH)}"
+    for detail in memory.details:
+        yield f"    {line(detail, READ_LENGTH)}"
 
 
 def make(execution: Execution, decision: Decision) -> Act:

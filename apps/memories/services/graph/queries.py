@@ -159,8 +159,8 @@ WITH touched AS (
     WHERE e.tenant_id = %(tenant)s AND e.agent_id = ANY(%(agents)s::uuid[]) AND near.kind = 'memory'
         AND (e.source_id = ANY(%(ends)s::uuid[]) OR e.target_id = ANY(%(ends)s::uuid[]))
 )
-INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed)
-SELECT m.tenant_id, m.id, m.agent_id, true, true, true, false
+INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed, unindexed)
+SELECT m.tenant_id, m.id, m.agent_id, true, true, true, false, true
 FROM touched JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = touched.id ORDER BY m.id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET stale = true
 """

@@ -160,3 +160,10 @@ FROM json_to_recordset(%(rows)s::json) AS r(
 WHERE e.tenant_id = %(tenant)s AND e.agent_id = %(agent)s AND e.id = r.id AND e.summarized_at IS NULL
     AND e.ended_at IS NOT NULL AND e.size = r.size
 """
+
+# Write the lexical vectors of memories.
+WRITE_LEXICAL = """
+UPDATE memories_memory m SET lexical = r.lexical
+FROM json_to_recordset(%(rows)s::json) AS r(id uuid, lexical sparsevec)
+WHERE m.tenant_id = %(tenant)s AND m.id = r.id
+"""

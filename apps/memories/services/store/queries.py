@@ -166,8 +166,8 @@ WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({MARK_GROWN}), min
     )
     RETURNING agent_id, id
 )
-INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed)
-SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]) FROM stored
+INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed, unindexed)
+SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]), false FROM stored
 """  # noqa: S608 (our own words)
 
 # Write what being remembered again has changed, of several agents.
