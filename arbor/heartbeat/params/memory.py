@@ -125,8 +125,21 @@ class RecallParams(ActionParams):
         return self
 
 
+#: Steps that one action stores, and characters of a step, a context, a pattern.
+MAX_STEPS = 20
+STEP_LENGTH = 500
+
+
+def _steps(value: Any) -> Any:
+    """Return a list of steps, also of a text with one on each line; empty ones are left out."""
+    written = value.splitlines() if isinstance(value, str) else value
+    if not isinstance(written, list | tuple):
+        return written
+    return [step for step in written if not isinstance(step, str) or step.strip()]
+
+
 class RememberParams(ActionParams):
-    """A text to store."""
+    """A text to store, and what belongs to it. Steps make a procedure of it, a pattern a strategy."""
 
     content: Annotated[str, needed_text("what to keep", most=CONTENT_LENGTH)]
     type: Annotated[
@@ -146,6 +159,31 @@ class RememberParams(ActionParams):
             }
         ),
     ] = None
+    steps: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=STEP_LENGTH)], ...],
+        BeforeValidator(_steps),
+        Field(
+            max_length=MAX_STEPS,
+            description=f"of a procedure: up to {MAX_STEPS} steps in order (default none)",
+        ),
+        text_list(f"of a procedure: up to {MAX_STEPS} steps in order", most=MAX_STEPS),
+    ] = ()
+    context: Annotated[
+        str,
+        StringConstraints(max_length=STEP_LENGTH),
+        Field(description="in what situation it happened or holds (default none)"),
+    ] = ""
+    pattern: Annotated[
+        str,
+        StringConstraints(max_length=STEP_LENGTH),
+        Field(description="of a strategy: the pattern that helps to decide (default none)"),
+    ] = ""
+
+    @model_validator(mode="after")
+    def _of_a_type(self) -> Self:
+        """Return it with the type that its steps or its pattern ask for."""
+        fitting = MemoryType.PROCEDURAL if self.steps else MemoryType.STRATEGIC if self.pattern else self.type
+        return self if fitting is self.type else self.model_copy(update={"type": fitting})
 
 
 class ReflectParams(ActionParams):

@@ -15,12 +15,12 @@ from arbor.heartbeat.needs import Placing
 from arbor.heartbeat.params.memory import ArtifactKind
 from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Situation
 from arbor.heartbeat.state import Beat
-from arbor.memory.details import SemanticDetail
+from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.importance import appraise, at_least
 from arbor.memory.lexical import term_of, words_of
 from arbor.memory.recall_request import RecallFilter
-from arbor.memory.trust import Source, cap, semantic_trust
+from arbor.memory.trust import Source, cap
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.selves.trust import UNMET
 from arbor.values import replace
@@ -28,6 +28,10 @@ from arbor.values import replace
 #: Above the importance of notes.
 INSIGHT_IMPORTANCE = 0.7
 ARTIFACT_IMPORTANCE = 0.7
+
+
+#: Parameters of `remember` that become the detail of the memory.
+_DETAILED = ("steps", "context", "pattern")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +51,7 @@ def _remembered(heartbeat: Beat, decision: Decision) -> ToMake:
         importance=params["importance"],
         occurred_at=heartbeat.now,
         source=heartbeat.source,
+        detail={name: value for name in _DETAILED if (value := params.get(name))},
     )
     memory = learned(memory, situation=heartbeat.situation)
     # A chosen memory lasts, except for errors.
@@ -137,7 +142,7 @@ def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False)
     """Return a memory with its source and the trust that its source allows (`trust.cap`).
 
     The source is a user or peer whose message has most of its terms, else, or if `concluded`, the agent itself. A fact
-    has its source in its detail, without a time: repeated notes then store equal details.
+    has its source in its detail, beside those it has, without a time: repeated notes then store equal details.
     """
     source = _own(situation)
     if not concluded and _repeats(memory.content, _messages(situation)):
@@ -146,12 +151,10 @@ def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False)
         source = peer
     if memory.type is not MemoryType.SEMANTIC:
         return replace(memory, trust=cap([source]))
-    detail = SemanticDetail(sources=(source,), extra=memory.detail)
-    return replace(
-        memory,
-        trust=semantic_trust(confidence=detail.confidence, sources=detail.sources),
-        detail=detail.to_json(),
-    )
+    fact = read_detail(MemoryType.SEMANTIC, memory.detail)
+    assert isinstance(fact, SemanticDetail)
+    fact = fact.with_sources([source])
+    return replace(memory, trust=fact.trust, detail=fact.to_json())
 
 
 def _own(situation: Situation) -> Source:

@@ -193,7 +193,14 @@ def test_what_runs_has_complete_and_clean_parameters() -> None:
     )
 
     assert recall.params == {"query": "ferries", "limit": 5, "types": [], "since": None, "until": None}
-    assert remember.params == {"content": "x", "type": "episodic", "importance": 0.7}
+    assert remember.params == {
+        "content": "x",
+        "type": "episodic",
+        "importance": 0.7,
+        "steps": [],
+        "context": "",
+        "pattern": "",
+    }
     assert remember.ignored == ["mood"]
     assert connect.params["relation"] == "derived_from"
 

@@ -140,3 +140,11 @@ def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Practis
     practice.last_at = datetime.now(UTC)
     practice.save()
     return Practised(successes=practice.successes, failures=practice.failures)
+
+
+def inherit_practice(*, old_id: UUID, new_id: UUID) -> None:
+    """Copy the outcomes of a procedure to the one that it evolved into, unless that one has some. Up to two statements."""
+    practice = Practice.objects.filter(memory_id=old_id).first()
+    if practice is not None:
+        counts = {name: getattr(practice, name) for name in ("successes", "failures", "last_at")}
+        Practice.objects.get_or_create(tenant_id=current_tenant(), memory_id=new_id, defaults=counts)
