@@ -171,6 +171,9 @@ class IntentView(SituationPart):
     attempts: int = 0
     ticks_used: int = 0
     tick_limit: int | None = None
+    #: The memory of the procedure that it follows, and what that says, one line each.
+    procedure_id: str | None = None
+    procedure: list[str] = []
 
 
 class StepView(SituationPart):

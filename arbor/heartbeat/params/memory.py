@@ -100,7 +100,7 @@ class RecallParams(ActionParams):
     types: Annotated[
         tuple[MemoryType, ...],
         BeforeValidator(_listed),
-        Field(description="only these types"),
+        Field(description="types"),
         text_list("", most=len(MemoryType)),
     ] = ()
     since: Annotated[
@@ -149,34 +149,31 @@ class RememberParams(ActionParams):
     ] = MemoryType.SEMANTIC
     importance: Annotated[
         float | None,
-        Field(ge=0, le=1, description="0 to 1 (default: by what it says)"),
+        Field(ge=0, le=1, description="0 to 1"),
         WithJsonSchema(
             {
                 "type": ["number", "null"],
                 "minimum": 0,
                 "maximum": 1,
-                "description": "0 to 1 (default: by what it says)",
+                "description": "0 to 1",
             }
         ),
     ] = None
     steps: Annotated[
         tuple[Annotated[str, StringConstraints(min_length=1, max_length=STEP_LENGTH)], ...],
         BeforeValidator(_steps),
-        Field(
-            max_length=MAX_STEPS,
-            description=f"of a procedure: up to {MAX_STEPS} steps in order (default none)",
-        ),
-        text_list(f"of a procedure: up to {MAX_STEPS} steps in order", most=MAX_STEPS),
+        Field(max_length=MAX_STEPS, description="of a procedure"),
+        text_list("of a procedure", most=MAX_STEPS),
     ] = ()
     context: Annotated[
         str,
         StringConstraints(max_length=STEP_LENGTH),
-        Field(description="in what situation it happened or holds (default none)"),
+        Field(description="situation"),
     ] = ""
     pattern: Annotated[
         str,
         StringConstraints(max_length=STEP_LENGTH),
-        Field(description="of a strategy: the pattern that helps to decide (default none)"),
+        Field(description="of a strategy"),
     ] = ""
 
     @model_validator(mode="after")
@@ -195,7 +192,7 @@ class ReflectParams(ActionParams):
     focus: Annotated[
         str,
         StringConstraints(max_length=QUERY_LENGTH),
-        Field(description=f"what it is about, up to {QUERY_LENGTH} characters (default none)"),
+        Field(description="what it is about"),
     ] = ""
     rests_on: Annotated[
         tuple[Id, ...],

@@ -9,13 +9,17 @@ import pytest
 
 from apps.agents.models import Agent
 from apps.agents.services.percepts import perceive
+from apps.goals.models import Goal, Intent
+from apps.goals.services.goals import create_goal
 from apps.memories.models import Memory, Practice
 from apps.memories.services.store.create import Creation, create_memories
 from apps.memories.services.store.provenance import record_outcome
 from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
+from arbor.ids import uuid7
 from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail
 from arbor.memory.trust import Source
-from tests.integration.heartbeats.beater import Beater, action_of, reply_of
+from tests.integration.heartbeats.beater import Beater, action_of, memory_of, reply_of
 from tests.integration.heartbeats.conftest import REST, last_of
 
 TITLE = "How to light the lamp of the lighthouse"
@@ -114,3 +118,56 @@ def test_a_revised_fact_keeps_confidence_and_sources(beater: Beater, agent: Agen
     assert revised.detail["confidence"] == 0.5
     assert "pilot.pdf" in [written["reference"] for written in revised.detail["sources"]]
     assert revised.trust <= 0.5
+
+
+def worked(memory_id: UUID, agent: Agent) -> tuple[int, int]:
+    """Return the successes and failures of a procedure."""
+    with tenant_transaction(agent.tenant_id):
+        practice = Practice.objects.filter(memory_id=memory_id).first()
+        return (practice.successes, practice.failures) if practice else (0, 0)
+
+
+def planned(beater: Beater, agent: Agent, action: str, follows: str) -> str:
+    """Let the agent plan one step that follows a memory; return the intent's id."""
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        goal = create_goal(agent_id=agent.id, title="Light the lamp", state=GoalState.ACTIVE)
+    step = {"action": action, "description": "Light it now", "follows": follows}
+    beater.beat(reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": [step]}]))
+    with tenant_transaction(agent.tenant_id):
+        return str(Intent.objects.get(agent_id=agent.id, status="pending").id)
+
+
+def test_an_intent_that_follows_a_procedure_counts_its_outcome(beater: Beater, agent: Agent) -> None:
+    memory_id = known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    intent_id = planned(beater, agent, "connect", str(memory_id))
+
+    # Nothing has these ids, so the attempt fails.
+    wrong = action_of("connect", intent_id, from_id=str(uuid7()), to_id=str(uuid7()), relation="causes")
+    prompt = beater.beat(reply_of(actions=[wrong]))
+    assert f"follows {memory_id}" in prompt
+    assert f"    {TITLE}\n    {SHOWN}\n    not tried yet" in prompt
+    assert worked(memory_id, agent) == (0, 1)
+
+    other = memory_of(agent, "The oil is in the cellar.")
+    right = action_of("connect", intent_id, from_id=other, to_id=str(memory_id), relation="supports")
+    assert "worked 0 of 1 times" in beater.beat(reply_of(actions=[right]))
+    assert worked(memory_id, agent) == (1, 1)
+
+
+def test_a_step_follows_only_memories_of_its_agent(beater: Beater, agent: Agent) -> None:
+    intent_id = planned(beater, agent, "reflect", str(uuid7()))
+    assert "there is none with this one" in str(last_of(agent).dropped)
+    beater.beat(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
+    with tenant_transaction(agent.tenant_id):
+        assert Intent.objects.get(id=intent_id).procedure_id is None
+        assert not Practice.objects.exists()
+
+
+def test_only_procedures_are_counted(beater: Beater, agent: Agent) -> None:
+    note = memory_of(agent, "The lamp is old.")
+    intent_id = planned(beater, agent, "reflect", note)
+    beater.beat(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
+    with tenant_transaction(agent.tenant_id):
+        assert Intent.objects.get(id=intent_id).status == "completed"
+        assert not Practice.objects.exists()

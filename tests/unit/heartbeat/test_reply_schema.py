@@ -67,6 +67,7 @@ COMPLETE_REPLY: dict[str, Any] = {
                     "precondition": None,
                     "postcondition": "it is known",
                     "estimated_ticks": 1,
+                    "follows": "memory",
                 }
             ],
             "estimated_ticks": 2,

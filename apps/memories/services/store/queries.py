@@ -191,6 +191,17 @@ FROM json_to_recordset(%(rows)s::json) AS r(id uuid, agent uuid, old uuid, new u
 ON CONFLICT DO NOTHING
 """
 
+# Add outcomes of procedures to their counts, of several agents.
+COUNT_OUTCOMES = """
+INSERT INTO memories_practice AS p (tenant_id, memory_id, successes, failures, last_at)
+SELECT m.tenant_id, m.id, r.successes, r.failures, now()
+FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, id uuid, successes int, failures int)
+JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.agent_id = r.agent AND m.type = 'procedural'
+ORDER BY m.id
+ON CONFLICT (tenant_id, memory_id) DO UPDATE SET successes = p.successes + EXCLUDED.successes,
+    failures = p.failures + EXCLUDED.failures, last_at = EXCLUDED.last_at
+"""
+
 # Relate memories of several agents, and mark their neighborhoods, in one statement.
 # Of what was learned, the neighborhood of the new memory changes; of what was derived, both. What this transaction itself
 # has stored waits to be computed anyway, and no step under way has read it: it is not written once more.
