@@ -125,9 +125,11 @@ class PeerView(SituationPart):
 
 
 class ContradictionView(SituationPart):
-    """A memory that contradicts a belief, not settled yet."""
+    """A memory that contradicts a belief or another memory, whose text is `statement` then; not settled yet."""
 
-    belief_id: str
+    belief_id: str = ""
+    #: The other memory.
+    other_id: str = ""
     statement: str
     memory_id: str
     content: str

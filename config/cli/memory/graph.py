@@ -15,6 +15,7 @@ from apps.memories.services.graph.traversal import (
     find_supporting_evidence,
 )
 from apps.selves.services.alignment import update_trust_of_ends
+from apps.selves.services.evidence import note_evidence, withdraw_evidence
 from arbor.memory.relations import (
     MAX_HOPS,
     MAX_NODES,
@@ -184,8 +185,10 @@ def relate_nodes(
     )
     tie = relate(agent_id=agent.id, new=new)
     update_trust_of_ends(agent_id=agent.id, ends=new.ends)
+    proposed = note_evidence(agent_id=agent.id, tie=tie, source=actor())
     audit_act(agent, f"related two things of {agent.name}: {tie_text(tie)}", **tie_value(tie))
-    return Output({"agent": agent.name, **tie_value(tie)}, people=f"{tie_text(tie)}.")
+    value = {"agent": agent.name, **tie_value(tie), "proposed": proposed}
+    return Output(value, people=f"{tie_text(tie)}{f'; {proposed}' if proposed else ''}.")
 
 
 @in_agent_transaction
@@ -199,6 +202,7 @@ def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: st
         relation=Relation(relation) if relation else None,
     )
     update_trust_of_ends(agent_id=agent.id, ends=ends)
+    withdraw_evidence(agent_id=agent.id, ends=ends)
     if taken:
         audit_act(
             agent,

@@ -1,7 +1,8 @@
 """Queries on the knowledge graph, each a bounded traversal of one agent's graph in one recursive statement.
 
 Beside the edges that were drawn, a walk follows what other tables say: a memory is a case of a concept
-(INSTANCE_OF), a concept is the broader of two, a goal has parts (PARENT_OF). Archived memories stay in a chain: forgetting
+(INSTANCE_OF), a concept is the broader of two, a goal has parts (PARENT_OF), the next memory of an episode comes after
+the one before it (TEMPORAL_NEXT). Archived memories stay in a chain: forgetting
 one step does not undo it. What is gone altogether is not returned.
 """
 
