@@ -17,6 +17,7 @@ from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.causes import outcome_ties
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import LeasedHeartbeat
@@ -132,6 +133,7 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
             )
             for made, source, relation in pairs
         ]
+    ties += outcome_ties([member.beat for member, _ in effects if member.beat is not None])
     draw_ties(ties)
     count_outcomes(
         [
