@@ -100,7 +100,7 @@ class RecallParams(ActionParams):
     types: Annotated[
         tuple[MemoryType, ...],
         BeforeValidator(_listed),
-        Field(description="types"),
+        Field(description="only these types"),
         text_list("", most=len(MemoryType)),
     ] = ()
     since: Annotated[
