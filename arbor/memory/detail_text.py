@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from arbor.ids import read_id
 from arbor.memory.lexical import document_vector
 from arbor.memory.values import MemoryType
 
@@ -96,6 +97,7 @@ def _practice(counts: Any) -> PracticeCounts:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return the texts of a field, a single one or a list, without empty ones."""
+    """Return the texts of a field, a single one or a list, without empty ones and ids: those are no words."""
     listed = value if isinstance(value, list | tuple) else [value]
-    return [text for item in listed if isinstance(item, str) and (text := item.strip())]
+    texts = [text for item in listed if isinstance(item, str) and (text := item.strip())]
+    return [text for text in texts if read_id(text) is None]

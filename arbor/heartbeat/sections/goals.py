@@ -15,7 +15,7 @@ from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 SHOWN_QUEUED = 5
 SHOWN_ISSUES = 8
 #: Characters of a line about the procedure that an intent follows.
-PROCEDURE_LENGTH = 800
+PROCEDURE_LENGTH = 1_200
 
 
 def goals(situation: Situation, data: Data) -> str:

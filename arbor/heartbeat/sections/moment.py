@@ -185,7 +185,7 @@ def _memory(memory: MemoryView) -> Iterator[str]:
         + f": {line(memory.content, MEMORY_LENGTH)}"
     )
     for detail in memory.details:
-        yield f"    {line(detail, DETAIL_LENGTH)}"
+        yield f"    {line(detail, MEMORY_LENGTH)}"
 
 
 def clusters(clusters: Sequence[ClusterView], data: Data) -> str:

@@ -38,6 +38,8 @@ from arbor.values import replace
 GLIMPSE = 160
 #: Characters of a recalled memory in the next round trip.
 READ_LENGTH = 600
+#: Characters of a line of its detail, such as all steps of a procedure.
+DETAIL_LENGTH = 1_200
 #: The `AuditAction` of an action that the agent's template does not allow.
 _DENIED = "denied"
 
@@ -181,7 +183,7 @@ def _read_out(memory: Recalled) -> Iterator[str]:
     said = f", from {memory.role}" if memory.role else ""
     yield f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{said}: {line(memory.content, READ_LENGTH)}"
     for detail in memory.details:
-        yield f"    {line(detail, READ_LENGTH)}"
+        yield f"    {line(detail, DETAIL_LENGTH)}"
 
 
 def make(execution: Execution, decision: Decision) -> Act:

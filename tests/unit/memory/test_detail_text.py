@@ -43,6 +43,12 @@ PROCEDURE = {"steps": ["Fill the kettle", "Boil it"], "prerequisites": ["clean w
             ("context: he said so", "confidence 50%"),
         ),
         (MemoryType.SEMANTIC, {"steps": 3, "confidence": "high", "pattern": {"a": 1}, "result": " "}, ()),
+        # An accepted proposal names its evidence by ids.
+        (
+            MemoryType.STRATEGIC,
+            {"evidence": ["0198c0de-0000-7000-8000-000000000001", "May"]},
+            ("seen in: May",),
+        ),
         (MemoryType.EPISODIC, {}, ()),
     ],
 )
