@@ -14,10 +14,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import OperationalError, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from psycopg.errors import QueryCanceled
 
-from apps.memories.models import Edge
+from apps.memories.models import Edge, Memory
 from apps.memories.services.graph import queries
 from apps.memories.services.graph.relations import labels_of
 from apps.tenants.statements import fetch
@@ -44,6 +44,7 @@ from arbor.memory.relations import (
     unfold,
     within_bound,
 )
+from arbor.memory.values import MemoryStatus
 
 #: How far evidence is looked for: what speaks for it, and what speaks for that.
 EVIDENCE_HOPS = 2
@@ -93,11 +94,14 @@ def find_path(
 
 
 def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> TraversalResult[Contradiction]:
-    """Return what cannot both be true, of all the agent knows or about one thing; the surest first.
+    """Return what cannot both be true, of all the agent knows or about one thing; the surest first. Not what is archived.
 
     MAX_NODES at most; the answer says when there are more. Raises NotFound when what it is to be about is not this agent's.
     """
-    edges = Edge.objects.filter(agent_id=agent_id, relation=Relation.CONTRADICTS.value)
+    retired = Memory.objects.filter(
+        id__in=[OuterRef("source_id"), OuterRef("target_id")], status=MemoryStatus.ARCHIVED
+    )
+    edges = Edge.objects.filter(~Exists(retired), agent_id=agent_id, relation=Relation.CONTRADICTS.value)
     if about is not None:
         edges = edges.filter(Q(source_id=about.id) | Q(target_id=about.id))
     with _in_time():

@@ -10,7 +10,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.models import Memory
 from apps.memories.services.graph.relations import NewRelation, relate, unrelate
-from apps.memories.services.graph.traversal import find_causes
+from apps.memories.services.graph.traversal import find_causes, find_contradictions
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store.create import Creation, create_memories
 from apps.memories.services.store.revision import doubt
@@ -123,10 +123,13 @@ def test_memories_that_contradict_each_other_reach_the_prompt(beater: Beater, ag
 def test_a_contradiction_is_settled_by_judging_one_side(beater: Beater, agent: Agent, how: str) -> None:
     first, _ = contradicting(agent)
     with tenant_transaction(agent.tenant_id):
+        assert len(find_contradictions(agent_id=agent.id).found) == 1
         if how == "retired":
             archive(memory_ids=[UUID(first)], reason="old", actor="test")
         else:
             doubt(agent_id=agent.id, memory_id=UUID(first), reason="old", actor="test")
+        # A doubted one is still remembered, and can be looked up.
+        assert len(find_contradictions(agent_id=agent.id).found) == (how == "doubted")
     assert OF_MEMORIES not in beater.beat(REST)
 
 
