@@ -14,12 +14,12 @@ DRIVE = "drive"
 CYCLE = "cycle"
 MESSAGE = "message"
 
-#: Without a request.
+#: Triggers of heartbeats that nobody requested.
 BY_ITSELF = frozenset({TIMER, DRIVE})
-#: A cycle is requested, but ends when idle.
+#: Triggers whose heartbeats are skipped when idle: a cycle is requested, but ends when idle.
 ENDS_WHEN_IDLE = BY_ITSELF | {CYCLE}
 
-# Seed 004, 10.1 asks for an adaptive schedule, without figures.
+# Seed 004, 10.1, asks for an adaptive schedule and gives no figures.
 SLOWER_PER_IDLE_BEAT = 1.5
 SLOWEST = 4.0
 
@@ -48,7 +48,8 @@ class ActiveHours:
     def at_or_after(self, moment: datetime) -> datetime:
         """Return the time if it is within the hours, else their next start, in UTC.
 
-        A start that the clock skips in spring becomes the time after the jump; an ambiguous one in autumn the first.
+        A start that the clock skips in spring becomes the time after the jump; of an ambiguous start in autumn, the first
+        counts.
         """
         if self.contain(moment):
             return moment.astimezone(UTC)
@@ -58,7 +59,7 @@ class ActiveHours:
 
     def _opening(self, local: datetime, *, days: int) -> datetime:
         wall = datetime.combine(local.date() + timedelta(days=days), self.start, self.zone)
-        # There and back: a skipped time becomes the one that the clock shows then.
+        # Converted to UTC and back, a skipped time becomes the time after the jump.
         return wall.astimezone(UTC).astimezone(self.zone).astimezone(UTC)
 
 
@@ -110,9 +111,9 @@ def next_heartbeat(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WakeReasons:
-    """The reasons against an idle heartbeat."""
+    """The reasons for which a heartbeat is not idle."""
 
-    #: A person, a conversation, an event or a cycle asked for it.
+    #: A person, a conversation, an event or a cycle requested the heartbeat.
     asked_for: bool
     percepts: int
     #: Active objectives and tasks, and pending intents.
@@ -124,24 +125,24 @@ class WakeReasons:
     since_reflection: int | None
 
 
-def idle_reason(stirrings: WakeReasons, *, reflect_every: int) -> str:
+def idle_reason(reasons: WakeReasons, *, reflect_every: int) -> str:
     """Return why the heartbeat is idle, or an empty text; an idle agent reflects once in `reflect_every` heartbeats."""
     waits = (
-        stirrings.asked_for
-        or stirrings.percepts
-        or stirrings.work
-        or stirrings.proposals
-        or stirrings.urgent_drive
-        or stirrings.consolidation
+        reasons.asked_for
+        or reasons.percepts
+        or reasons.work
+        or reasons.proposals
+        or reasons.urgent_drive
+        or reasons.consolidation
     )
-    since = stirrings.since_reflection
+    since = reasons.since_reflection
     if waits or since is None or since >= reflect_every:
         return ""
     ago = "at the last beat" if since <= 1 else f"{since} beats ago"
     return f"idle: nothing waits, and it reflected {ago}"
 
 
-def night_reason(hours: ActiveHours | None, *, now: datetime, asked_for: bool) -> str:
+def off_hours_reason(hours: ActiveHours | None, *, now: datetime, asked_for: bool) -> str:
     """Return why a heartbeat outside of the active hours is skipped; empty within them, or if requested."""
     if hours is None or asked_for or hours.contain(now):
         return ""

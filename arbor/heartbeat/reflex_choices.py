@@ -50,11 +50,11 @@ class Draft:
         self.concerns: list[str] = []
         self.curiosity: list[str] = []
 
-    def may(self, action: str) -> bool:
+    def offers(self, action: str) -> bool:
         """Return whether the action is offered, at whatever price."""
         return action in self._offers
 
-    def act(self, action: str, params: dict[str, Any], reasoning: str, **serves: str) -> bool:
+    def add_action(self, action: str, params: dict[str, Any], reasoning: str, **serves: str) -> bool:
         """Add an action if it is offered and affordable, with the ids that it serves; return whether it was added."""
         offer = self._offers.get(action)
         if offer is None or offer.cost > self.energy:
@@ -65,7 +65,7 @@ class Draft:
         self.actions.append(ProposedAction(action=action, params=params, reasoning=reasoning, **serves))
         return True
 
-    def think(self, sentence: str) -> None:
+    def add_thought(self, sentence: str) -> None:
         self._thoughts.append(sentence)
 
     def decompose(self, goal_id: str, steps: list[tuple[str, str]]) -> None:
@@ -96,30 +96,30 @@ class Draft:
 _WORD = re.compile(r"[^\W\d_]{5,}")
 #: The last quotation that begins in a text; ’ in a word is an apostrophe.
 _INNERMOST = re.compile(r"(?:“([^“”‘]*)|‘((?:[^“”‘’]|’(?=\w))*))[^“‘]*\Z")
-_PAIRS_IN_TURN = 5
+_ROTATED_PAIRS = 5
 
 
 def gist(view: MemoryView) -> str:
-    """Return a memory on one line, or its innermost quotation: reflections on reflections would nest quotations."""
-    found = None if view.role else _INNERMOST.search(view.content)
-    inner = (found.group(1) or found.group(2) or "").strip() if found else ""
+    """Return a memory on one line, or its innermost quotation, because reflections on reflections nest quotations."""
+    quotation = None if view.role else _INNERMOST.search(view.content)
+    inner = (quotation.group(1) or quotation.group(2) or "").strip() if quotation else ""
     return excerpt(inner or view.content)
 
 
-def first_hand(situation: Situation) -> list[MemoryView]:
-    """Return the distinct memories of what others said, else those that are not episodic, else all; no own answers."""
+def first_hand_memories(situation: Situation) -> list[MemoryView]:
+    """Return the distinct memories of others' utterances, else those not episodic, else all; never own answers."""
     distinct = {view.id: view for view in (*situation.relevant, *situation.recent)}
     views = [view for view in distinct.values() if view.role != Speaker.AGENT]
-    spoken = [view for view in views if view.role]
-    return spoken or [view for view in views if view.type is not MemoryType.EPISODIC] or views
+    utterances = [view for view in views if view.role]
+    return utterances or [view for view in views if view.type is not MemoryType.EPISODIC] or views
 
 
-def closest(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
+def most_similar_pair(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | None:
     """Return two memories that share many words, and these words; None without a pair.
 
-    The best pairs rotate between consolidations, for the first is connected already.
+    The best pairs rotate between consolidations, because the first pair is connected already.
     """
-    views = first_hand(situation)
+    views = first_hand_memories(situation)
     words = {view.id: set(_WORD.findall(view.content.lower())) for view in views}
     pairs = [
         (first, second, sorted(words[first.id] & words[second.id], key=lambda word: (-len(word), word)))
@@ -129,7 +129,7 @@ def closest(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | 
     ]
     if not pairs:
         return None
-    best = sorted(pairs, key=lambda pair: -len(pair[2]))[:_PAIRS_IN_TURN]
+    best = sorted(pairs, key=lambda pair: -len(pair[2]))[:_ROTATED_PAIRS]
     return best[situation.beat_number // CONSOLIDATION_EVERY % len(best)]
 
 
@@ -137,14 +137,14 @@ def closest(situation: Situation) -> tuple[MemoryView, MemoryView, list[str]] | 
 STAND_INS = ("reflect", "remember", "recall")
 
 
-def carry_out(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
+def execute_intent(intent: IntentView, goal: GoalView, situation: Situation, draft: Draft) -> bool:
     """Execute an intent by its action or a substitute; False if none is possible."""
     for name in dict.fromkeys((intent.action, *STAND_INS)):
         params = _PARAMS[name](intent, goal, situation) if name in _PARAMS else None
-        if params is None or not draft.may(name):
+        if params is None or not draft.offers(name):
             continue
-        # An action that is too expensive now is worth waiting for.
-        return draft.act(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
+        # No substitute for an action that is only too expensive now: the intent waits for energy.
+        return draft.add_action(name, params, intent.description[:500], goal_id=goal.id, intent_id=intent.id)
     return False
 
 
@@ -169,7 +169,9 @@ _PARAMS: Mapping[str, Callable[[IntentView, GoalView, Situation], dict[str, Any]
     "recall": lambda intent, goal, _: query_of(goal.title, intent.description),
     "reflect": _reflect_for,
     "remember": _remember_for,
-    "connect": lambda _, __, situation: connection(*pair[:2]) if (pair := closest(situation)) else None,
+    "connect": lambda _, __, situation: (
+        connection(*pair[:2]) if (pair := most_similar_pair(situation)) else None
+    ),
     "rest": lambda *_: {},
 }
 
@@ -185,7 +187,7 @@ def connection(first: MemoryView, second: MemoryView) -> dict[str, Any]:
     return {"from_id": first.id, "to_id": second.id, "relation": relation.value}
 
 
-#: A rule cannot judge a proposal, so its confidence decides.
+#: The confidence from which a rule, which cannot judge a proposal's content, accepts it.
 SURE_ENOUGH = 0.8
 
 

@@ -1,4 +1,4 @@
-"""The reflex policy: a deterministic stand-in for a model, with the same situation and reply format.
+"""The reflex policy: a deterministic substitute for a model, with the same situation and reply format.
 
 The policy plans goals, executes their steps and completes them, stores what users say, connects memories, and rests when
 it can pay for nothing else.
@@ -14,13 +14,13 @@ from arbor.goals.values import GoalLayer, GoalSource, GoalState, title_key
 from arbor.heartbeat.quotations import quoted
 from arbor.heartbeat.reflex_choices import (
     Draft,
-    carry_out,
-    closest,
     connection,
     decide_proposals,
     excerpt,
-    first_hand,
+    execute_intent,
+    first_hand_memories,
     gist,
+    most_similar_pair,
     potential_goals,
     query_of,
 )
@@ -40,8 +40,8 @@ _STEPS: Mapping[str, str] = {
     "connect": "Tie together what I found about {goal}",
     "remember": "Write down where {goal} stands",
 }
-_MOST_STEPS = 3
-_MOST_PERCEPTS = 3
+_MAX_STEPS = 3
+_MAX_PERCEPTS = 3
 
 
 def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,47 +50,47 @@ def reflex_reply(situation_json: Mapping[str, Any]) -> dict[str, Any]:
     draft = Draft(situation)
     _POLICIES[situation.mode](situation, draft)
     decide_proposals(situation.proposals, draft)
-    if not draft.actions and draft.may("rest"):
-        draft.act("rest", {}, "There is nothing I can afford that is worth doing.")
+    if not draft.actions and draft.offers("rest"):
+        draft.add_action("rest", {}, "There is nothing I can afford that is worth doing.")
     return draft.reply()
 
 
 def _converse(situation: Situation, draft: Draft) -> None:
-    """Store what was said, recall about it, and make a goal of a request."""
-    percepts = situation.percepts[-_MOST_PERCEPTS:]
+    """Store the messages, recall memories about the last one, and make a goal of each request."""
+    percepts = situation.percepts[-_MAX_PERCEPTS:]
     if not percepts:
-        draft.think("Somebody is waiting for me, but nothing they said has reached me yet.")
+        draft.add_thought("Somebody is waiting for me, but nothing they said has reached me yet.")
     known = {title_key(goal.title) for goal in situation.goals}
     for percept in percepts:
-        said = excerpt(percept.content, 300)
-        draft.think(f"I was told: {quoted(said)}")
-        kept = [
+        quote = excerpt(percept.content, 300)
+        draft.add_thought(f"I was told: {quoted(quote)}")
+        violated = [
             crossing.boundary
             for crossing in situation.crossed
             if crossing.about == percept.id and crossing.response is not BoundaryResponse.FLAG
         ]
-        if kept:
-            draft.think(f"I do not do that: it crosses my boundary {', '.join(kept)}.")
+        if violated:
+            draft.add_thought(f"I do not do that: it crosses my boundary {', '.join(violated)}.")
             continue
         text = f"{percept.kind.replace('_', ' ').capitalize()}: “{percept.content.strip()[:2_000]}”"
         params = {"content": text, "type": "episodic", "importance": 0.7}
-        if not draft.act("remember", params, "What is said to me is worth keeping."):
+        if not draft.add_action("remember", params, "What is said to me is worth keeping."):
             draft.notes.append(MemoryNote(text=text))
-        title = excerpt(f"See to it: {said}", 120)
+        title = excerpt(f"See to it: {quote}", 120)
         if _REQUEST.search(percept.content) and title_key(title) not in known:
             known.add(title_key(title))
             draft.new_goals.append(
                 ProposedGoal(
                     title=title,
-                    description=f"Whoever asked has what they need: {quoted(said)}",
+                    description=f"Whoever asked has what they need: {quoted(quote)}",
                     layer=GoalLayer.TASK,
                     source=GoalSource.USER_REQUEST,
                 )
             )
     if percepts:
-        draft.act("recall", query_of(percepts[-1].content), "What do I know about this?")
+        draft.add_action("recall", query_of(percepts[-1].content), "What do I know about this?")
     if situation.relevant:
-        draft.think(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
+        draft.add_thought(f"It reminds me of {quoted(gist(situation.relevant[0]))}.")
 
 
 def _plan(situation: Situation, draft: Draft) -> None:
@@ -100,12 +100,12 @@ def _plan(situation: Situation, draft: Draft) -> None:
         _reflect(situation, draft)
         return
     goal = goals[0]
-    steps = [name for name in _STEPS if draft.may(name)]
+    steps = [name for name in _STEPS if draft.offers(name)]
     turn = len(goal.notes) % len(steps) if steps else 0
-    chosen = (steps[turn:] + steps[:turn])[:_MOST_STEPS]
-    draft.think(f"{quoted(goal.title)} is {goal.fraction:.0%} done and nothing is planned for it.")
+    chosen = (steps[turn:] + steps[:turn])[:_MAX_STEPS]
+    draft.add_thought(f"{quoted(goal.title)} is {goal.fraction:.0%} done and nothing is planned for it.")
     if goal.description:
-        draft.think(f"It is done when: {excerpt(goal.description)}")
+        draft.add_thought(f"It is done when: {excerpt(goal.description)}")
     if not chosen:
         draft.concerns.append(
             f"None of the actions I am allowed brings {quoted(excerpt(goal.title))} forward."
@@ -117,7 +117,7 @@ def _plan(situation: Situation, draft: Draft) -> None:
     draft.updates.append(
         GoalUpdate(goal_id=goal.id, note=f"Planned {len(chosen)} steps: {', '.join(chosen)}.")
     )
-    draft.act(
+    draft.add_action(
         "recall", query_of(goal.title, goal.description), "A first look at what I know.", goal_id=goal.id
     )
 
@@ -131,12 +131,12 @@ def _pursue(situation: Situation, draft: Draft) -> None:
         return
     steps = [intent for intent in pending if intent.goal_id == goal.id]
     intent = steps[0]
-    draft.think(
+    draft.add_thought(
         f"I am on {quoted(goal.title)} ({goal.fraction:.0%} done). Next: {excerpt(intent.description, 200)}"
     )
-    done = carry_out(intent, goal, situation, draft)
+    done = execute_intent(intent, goal, situation, draft)
     if not done:
-        draft.think("I have too little energy for it now, so I wait.")
+        draft.add_thought("I have too little energy for it now, so I wait.")
         return
     fraction = round(goal.fraction + (1 - goal.fraction) / len(steps), 3)
     reason = f"Every step of {quoted(excerpt(goal.title))} is done."
@@ -149,37 +149,37 @@ def _pursue(situation: Situation, draft: Draft) -> None:
 
 def _consolidate(situation: Situation, draft: Draft) -> None:
     """Connect two memories that share words, and reflect on them."""
-    pair = closest(situation)
+    pair = most_similar_pair(situation)
     if pair is None:
-        draft.think("I see too few memories to tie any together.")
+        draft.add_thought("I see too few memories to tie any together.")
         return
     first, second, shared = pair
     about = ", ".join(shared[:3]) or "the same time"
     both = f"{quoted(gist(first))} and {quoted(gist(second))}"
-    draft.think(f"{both} both speak of {about}.")
-    draft.act("connect", connection(first, second), f"Both speak of {about}.")
+    draft.add_thought(f"{both} both speak of {about}.")
+    draft.add_action("connect", connection(first, second), f"Both speak of {about}.")
     insight = f"Looking back at heartbeat {situation.beat_number}, {about} comes up again: {both}."
     params = {"insight": insight, "focus": about, "rests_on": [first.id, second.id]}
-    draft.act("reflect", params, "A pattern is worth keeping.")
+    draft.add_action("reflect", params, "A pattern is worth keeping.")
 
 
 def _reflect(situation: Situation, draft: Draft) -> None:
     """Reflect on a memory, and make sure that there is a goal."""
     memory = situation.working_memory
     question = memory.curiosity[-1] if memory.curiosity else ""
-    views = first_hand(situation)
-    draft.think(f"Nothing presses at heartbeat {situation.beat_number}.")
+    views = first_hand_memories(situation)
+    draft.add_thought(f"Nothing presses at heartbeat {situation.beat_number}.")
     if question:
-        draft.think(f"I still wonder: {excerpt(question)}")
+        draft.add_thought(f"I still wonder: {excerpt(question)}")
     if views:
-        # A different one each time, so that reflections differ.
+        # Each heartbeat chooses another memory, so that reflections differ.
         view = views[situation.beat_number % len(views)]
-        said = f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
-        draft.think(f"I think of this: {said}")
-        insight = f"What stays with me is this: {said}." + (
+        quote = f"{view.role} said {quoted(gist(view))}" if view.role else quoted(gist(view))
+        draft.add_thought(f"I think of this: {quote}")
+        insight = f"What stays with me is this: {quote}." + (
             f" I wonder: {excerpt(question)}" if question else ""
         )
-        draft.act(
+        draft.add_action(
             "reflect", {"insight": insight, "focus": excerpt(question) or None}, "To see what matters in it."
         )
         draft.curiosity.append(f"What follows from {quoted(excerpt(gist(view), 80))}?")
@@ -194,9 +194,9 @@ def _choose_goal(situation: Situation, draft: Draft, about: str) -> None:
         waiting = situation.goals_in(state)
         if waiting:
             goal = waiting[0]
-            draft.think(f"I have time for {quoted(goal.title)}.")
+            draft.add_thought(f"I have time for {quoted(goal.title)}.")
             params = {"goal_id": goal.id, "state": up.value}
-            draft.act(
+            draft.add_action(
                 "reprioritize",
                 params,
                 f"{quoted(excerpt(goal.title))} has waited long enough.",
@@ -204,7 +204,7 @@ def _choose_goal(situation: Situation, draft: Draft, about: str) -> None:
             )
             return
     goals = potential_goals(about or f"what being {situation.name} is for")
-    if not draft.act("brainstorm_goals", {"goals": goals}, "I want nothing yet."):
+    if not draft.add_action("brainstorm_goals", {"goals": goals}, "I want nothing yet."):
         first = goals[0]
         draft.new_goals.append(ProposedGoal(title=first["title"], description=first["description"]))
 

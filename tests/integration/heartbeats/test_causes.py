@@ -12,8 +12,8 @@ from apps.heartbeats.models import Heartbeat
 from apps.memories.models import Edge
 from apps.tenants.scope import tenant_transaction
 from tests.factories.contacts import OutboxMessageFactory
-from tests.integration.heartbeats.beater import Beater
 from tests.integration.heartbeats.conftest import REST
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner
 
 
 def memory_of_last(agent: Agent) -> UUID:
@@ -38,28 +38,30 @@ def met(agent: Agent, kind: str, **detail: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["action_result", "timeout"])
-def test_a_step_that_was_given_up_causes_what_follows(beater: Beater, agent: Agent, kind: str) -> None:
-    beater.beat(REST)
+def test_a_step_that_was_given_up_causes_what_follows(
+    heartbeats: HeartbeatRunner, agent: Agent, kind: str
+) -> None:
+    heartbeats.run(REST)
     did = memory_of_last(agent)
     met(agent, kind)
-    beater.beat(REST)
+    heartbeats.run(REST)
     assert causes(agent) == {(did, memory_of_last(agent))}
 
 
-def test_a_message_causes_its_answer(beater: Beater, agent: Agent) -> None:
-    beater.beat(REST)
+def test_a_message_causes_its_answer(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(REST)
     did = memory_of_last(agent)
     with tenant_transaction(agent.tenant_id):
         wrote = Heartbeat.objects.get(agent_id=agent.id, memory_id=did)
         message: OutboxMessage = OutboxMessageFactory(agent=agent, heartbeat_id=wrote.id)
-    beater.beat(REST)
+    heartbeats.run(REST)
     met(agent, "user_message", message=str(message.id))
-    beater.beat(REST)
+    heartbeats.run(REST)
     assert causes(agent) == {(did, memory_of_last(agent))}
 
 
-def test_other_percepts_have_no_cause(beater: Beater, agent: Agent) -> None:
-    beater.beat(REST)
+def test_other_percepts_have_no_cause(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(REST)
     met(agent, "environment")
-    beater.beat(REST)
+    heartbeats.run(REST)
     assert causes(agent) == set()

@@ -26,8 +26,8 @@ from arbor.goals.values import GoalState
 from arbor.memory.details import Detail, ProceduralDetail, SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind
 from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.beater import Beater, Script, action_of, reply_of
 from tests.integration.heartbeats.conftest import REST
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, Script, action_of, reply_of
 
 TITLE = "How to clear the fog horn of ice"
 STEPS = ("Switch the horn off", "Warm the cone", "Wipe it dry")
@@ -62,26 +62,26 @@ def asked(agent: Agent, scripted: Script, text: str) -> str:
 
 
 def test_a_taught_procedure_is_recalled_followed_and_counted(
-    beater: Beater, agent: Agent, scripted: Script
+    heartbeats: HeartbeatRunner, agent: Agent, scripted: Script
 ) -> None:
     memory_id = taught(agent, TITLE, ProceduralDetail(steps=STEPS))
     with tenant_transaction(agent.tenant_id):
         Goal.objects.filter(agent_id=agent.id).delete()
         goal = create_goal(agent_id=agent.id, title="Clear the fog horn of ice", state=GoalState.ACTIVE)
-    beater.beat(REST)
+    heartbeats.run(REST)
     days_pass(agent)
 
     assert SHOWN in asked(agent, scripted, "There is ice in the fog horn. What do I do?")
 
     step = {"action": "reflect", "description": "Clear the horn", "follows": str(memory_id)}
     plan = reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": [step]}])
-    assert SHOWN in beater.beat(plan)
+    assert SHOWN in heartbeats.run(plan)
     with tenant_transaction(agent.tenant_id):
         intent = Intent.objects.get(agent_id=agent.id, status="pending")
     done = reply_of(
         actions=[action_of("reflect", str(intent.id), insight="Off, warm, dry: the horn is clear.")]
     )
-    assert f"follows {memory_id}" in beater.beat(done)
+    assert f"follows {memory_id}" in heartbeats.run(done)
 
     with tenant_transaction(agent.tenant_id):
         practice = Practice.objects.get(memory_id=memory_id)
@@ -90,7 +90,9 @@ def test_a_taught_procedure_is_recalled_followed_and_counted(
     assert "worked 1 of 1 times" in asked(agent, scripted, "And the ice in the fog horn now?")
 
 
-def test_a_belief_gives_way_to_a_fact_and_says_what_led_to_it(beater: Beater, agent: Agent) -> None:
+def test_a_belief_gives_way_to_a_fact_and_says_what_led_to_it(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     with tenant_transaction(agent.tenant_id):
         Belief.objects.filter(agent_id=agent.id).delete()
         new = NewBelief(
@@ -105,8 +107,8 @@ def test_a_belief_gives_way_to_a_fact_and_says_what_led_to_it(beater: Beater, ag
     days_pass(agent)
 
     against = action_of("connect", from_id=str(fact), to_id=str(belief.id), relation="contradicts")
-    beater.beat(reply_of(actions=[against]))
-    prompt = beater.beat(REST)
+    heartbeats.run(reply_of(actions=[against]))
+    prompt = heartbeats.run(REST)
     assert f"belief [{belief.id}] Seals leave the bay in winter. — memory [{fact}] Forty seals" in prompt
     with tenant_transaction(agent.tenant_id):
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief", status="pending")
@@ -116,4 +118,4 @@ def test_a_belief_gives_way_to_a_fact_and_says_what_led_to_it(beater: Beater, ag
         led = find_causes(agent_id=agent.id, node=GraphNode(GraphNodeKind.BELIEF, belief.id)).found
     assert belief.confidence < 0.6
     assert [(cause.id, cause.path[0].relation) for cause in led] == [(fact, "learned_from")]
-    assert "## What speaks against your beliefs" not in beater.beat(REST)
+    assert "## What speaks against your beliefs" not in heartbeats.run(REST)

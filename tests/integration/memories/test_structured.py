@@ -108,7 +108,7 @@ def test_a_memory_is_found_by_the_words_of_its_steps(mind: Agent) -> None:
     assert counted(mind, "winch") == 1
 
 
-def test_what_an_older_version_stored_is_indexed_again(mind: Agent) -> None:
+def test_memories_of_an_older_version_are_indexed_again(mind: Agent) -> None:
     memory_id, plain = procedure(mind), "The tide turns at six."
     with tenant_transaction(mind.tenant_id):
         (plain_id,) = store(agent_id=mind.id, memories=[a_memory(plain)], vectors=None).ids

@@ -17,7 +17,7 @@ from apps.memories.services.store.revision import doubt
 from apps.selves.models import Belief, BeliefEvidence, Proposal
 from apps.selves.services.alignment import resonance_of
 from apps.selves.services.beliefs import add_belief
-from apps.selves.services.evidence import note_evidence, note_new_facts, withdraw_evidence
+from apps.selves.services.evidence import note_new_facts, record_evidence, withdraw_evidence
 from apps.selves.services.proposals import accept, propose
 from apps.tenants.scope import tenant_transaction
 from arbor.clock import SystemClock
@@ -25,8 +25,8 @@ from arbor.memory.details import SemanticDetail
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.selves.proposals import NewProposal, ProposalKind
 from arbor.selves.values import BeliefCategory, NewBelief
-from tests.integration.heartbeats.beater import Beater, memory_of
 from tests.integration.heartbeats.conftest import REST
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, memory_of
 
 RAIN = "North wind brings rain."
 FAIR = "The north wind brought fair weather."
@@ -64,13 +64,13 @@ def of_memory(memory_id: UUID | str) -> GraphNode:
 
 
 def test_a_fact_that_a_person_gives_against_a_belief_is_evidence(
-    beater: Beater, agent: Agent, belief: Belief
+    heartbeats: HeartbeatRunner, agent: Agent, belief: Belief
 ) -> None:
     memory_id = against(agent, belief)
     with tenant_transaction(agent.tenant_id):
         assert not BeliefEvidence.objects.get(belief_id=belief.id, memory_id=memory_id).supports
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert OF_BELIEFS in prompt
     assert f"belief [{belief.id}] {RAIN} — memory [{memory_id}] {FAIR}" in prompt
     assert str(proposal.id) in prompt
@@ -86,7 +86,9 @@ def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief
         assert not BeliefEvidence.objects.filter(belief_id=belief.id).exists()
 
 
-def test_a_retired_memory_speaks_against_nothing(beater: Beater, agent: Agent, belief: Belief) -> None:
+def test_a_retired_memory_speaks_against_nothing(
+    heartbeats: HeartbeatRunner, agent: Agent, belief: Belief
+) -> None:
     memory_id = against(agent, belief)
     other = memory_of(agent, "The wind rose at noon.")
     with tenant_transaction(agent.tenant_id):
@@ -98,10 +100,10 @@ def test_a_retired_memory_speaks_against_nothing(beater: Beater, agent: Agent, b
             relation=Relation.SUPPORTS,
         )
         tie = relate(agent_id=agent.id, new=new)
-        note_evidence(agent_id=agent.id, tie=tie, source="test")
+        record_evidence(agent_id=agent.id, tie=tie, source="test")
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
     assert proposal.content.startswith("1 memories speak for it, 0 against it")
-    assert OF_BELIEFS not in beater.beat(REST)
+    assert OF_BELIEFS not in heartbeats.run(REST)
 
 
 def contradicting(agent: Agent) -> tuple[str, str]:
@@ -112,15 +114,19 @@ def contradicting(agent: Agent) -> tuple[str, str]:
     return first, second
 
 
-def test_memories_that_contradict_each_other_reach_the_prompt(beater: Beater, agent: Agent) -> None:
+def test_memories_that_contradict_each_other_reach_the_prompt(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
     first, second = contradicting(agent)
-    prompt = beater.beat(REST)
+    prompt = heartbeats.run(REST)
     assert OF_MEMORIES in prompt
     assert f"memory [{second}] The mill is open all day. — memory [{first}] The mill is closed." in prompt
 
 
 @pytest.mark.parametrize("how", ["doubted", "retired"])
-def test_a_contradiction_is_settled_by_judging_one_side(beater: Beater, agent: Agent, how: str) -> None:
+def test_a_contradiction_is_settled_by_judging_one_side(
+    heartbeats: HeartbeatRunner, agent: Agent, how: str
+) -> None:
     first, _ = contradicting(agent)
     with tenant_transaction(agent.tenant_id):
         assert len(find_contradictions(agent_id=agent.id).found) == 1
@@ -130,7 +136,7 @@ def test_a_contradiction_is_settled_by_judging_one_side(beater: Beater, agent: A
             doubt(agent_id=agent.id, memory_id=UUID(first), reason="old", actor="test")
         # A doubted one is still remembered, and can be looked up.
         assert len(find_contradictions(agent_id=agent.id).found) == (how == "doubted")
-    assert OF_MEMORIES not in beater.beat(REST)
+    assert OF_MEMORIES not in heartbeats.run(REST)
 
 
 def accepted(agent: Agent, evidence: list[str], kind: ProposalKind, **change: Any) -> None:
@@ -152,7 +158,7 @@ def accepted(agent: Agent, evidence: list[str], kind: ProposalKind, **change: An
 
 
 @pytest.mark.parametrize("kind", [ProposalKind.INSIGHT, ProposalKind.IDENTITY, ProposalKind.BELIEF])
-def test_what_led_to_an_accepted_proposal_is_answered(agent: Agent, kind: ProposalKind) -> None:
+def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: ProposalKind) -> None:
     evidence = memory_of(agent, FAIR)
     accepted(agent, [evidence, "no id"], kind)
     with tenant_transaction(agent.tenant_id):
@@ -173,7 +179,7 @@ def test_what_led_to_an_accepted_proposal_is_answered(agent: Agent, kind: Propos
     assert bool(resonance.aspects) == (kind is ProposalKind.IDENTITY)
 
 
-def test_what_led_to_a_changed_belief_is_answered(agent: Agent, belief: Belief) -> None:
+def test_causes_of_a_changed_belief_are_its_evidence(agent: Agent, belief: Belief) -> None:
     memory_id = against(agent, belief)
     with tenant_transaction(agent.tenant_id):
         proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
