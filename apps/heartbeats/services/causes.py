@@ -18,7 +18,9 @@ _OUTCOMES = frozenset(PerceptOfGoal)
 _CAUSES = """
 SELECT r.agent, cause.memory_id, r.memory, r.origin
 FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, memory uuid, origin text, percept uuid)
-JOIN heartbeats_percept p ON p.tenant_id = %(tenant)s AND p.id = r.percept
+CROSS JOIN LATERAL (
+    SELECT kind, at, detail FROM heartbeats_percept WHERE tenant_id = %(tenant)s AND id = r.percept LIMIT 1
+) p
 CROSS JOIN LATERAL (
     SELECT h.memory_id FROM heartbeats_heartbeat h
     WHERE h.tenant_id = %(tenant)s AND h.agent_id = r.agent AND h.status = 'done' AND h.memory_id IS NOT NULL

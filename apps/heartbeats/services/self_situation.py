@@ -55,7 +55,8 @@ SELF_COLUMNS = """
         FROM selves_belief b
         JOIN selves_beliefevidence e ON e.tenant_id = b.tenant_id AND e.belief_id = b.id AND NOT e.supports
             AND (b.tested_at IS NULL OR e.at > b.tested_at)
-        JOIN memories_memory m ON m.tenant_id = e.tenant_id AND m.id = e.memory_id AND m.status = 'active'
+        CROSS JOIN LATERAL (SELECT id, content FROM memories_memory
+            WHERE tenant_id = e.tenant_id AND id = e.memory_id AND status = 'active' LIMIT 1) m
         WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.status <> 'dropped'
         ORDER BY e.at DESC LIMIT %(contradictions)s)
         UNION ALL

@@ -201,8 +201,10 @@ COUNT_OUTCOMES = """
 INSERT INTO memories_practice AS p (tenant_id, memory_id, successes, failures, last_at)
 SELECT m.tenant_id, m.id, r.successes, r.failures, now()
 FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, id uuid, successes int, failures int)
-JOIN memories_memory m ON m.tenant_id = %(tenant)s AND m.id = r.id AND m.agent_id = r.agent AND m.type = 'procedural'
-ORDER BY m.id
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND id = r.id AND agent_id = r.agent AND type = 'procedural' LIMIT 1
+) m ORDER BY m.id
 ON CONFLICT (tenant_id, memory_id) DO UPDATE SET successes = p.successes + EXCLUDED.successes,
     failures = p.failures + EXCLUDED.failures, last_at = EXCLUDED.last_at
 """
