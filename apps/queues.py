@@ -95,6 +95,8 @@ class Task(StrEnum):
     CLEAN_UP_MEMORIES = "arbor.cleanup.clean_up_memories"
     #: Archive memories above an agent's quota.
     KEEP_QUOTAS = "arbor.consolidation.keep_quotas"
+    #: Index the words of memories' details again.
+    REINDEX_WORDS = "arbor.consolidation.reindex_words"
     #: Archive expired memories.
     EXPIRE_MEMORIES = "arbor.cleanup.expire_memories"
     #: Promote buffer items to memories, and delete expired ones.
@@ -128,6 +130,7 @@ QUEUE_OF: dict[Task, Queue] = {
     Task.FADE_MEMORIES: Queue.DECAY,
     Task.CLEAN_UP_MEMORIES: Queue.CLEANUP,
     Task.KEEP_QUOTAS: Queue.CONSOLIDATION,
+    Task.REINDEX_WORDS: Queue.CONSOLIDATION,
     Task.EXPIRE_MEMORIES: Queue.CLEANUP,
     Task.PROMOTE_BUFFERS: Queue.CLEANUP,
     Task.TRIM_EMBEDDING_CACHE: Queue.CLEANUP,

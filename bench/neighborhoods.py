@@ -39,8 +39,8 @@ JOIN (SELECT id, row_number() OVER (ORDER BY occurred_at DESC) AS place FROM mem
 WHERE a.place %% 2 = 0 AND a.id <> b.id
 """
 _UPKEEP = """
-INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed)
-SELECT tenant_id, id, agent_id, true, false, false, false FROM memories_memory WHERE agent_id = %(agent)s
+INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed, unindexed)
+SELECT tenant_id, id, agent_id, true, false, false, false, false FROM memories_memory WHERE agent_id = %(agent)s
 ON CONFLICT (tenant_id, memory_id) DO NOTHING
 """
 

@@ -26,6 +26,7 @@ def entries() -> dict[str, dict[str, Any]]:
         Task.FADE_MEMORIES: timedelta(minutes=5),
         Task.CLEAN_UP_MEMORIES: timedelta(minutes=5),
         Task.KEEP_QUOTAS: timedelta(minutes=1),
+        Task.REINDEX_WORDS: timedelta(minutes=5),
         Task.EXPIRE_MEMORIES: timedelta(minutes=5),
         Task.PROMOTE_BUFFERS: timedelta(minutes=5),
         Task.TRIM_EMBEDDING_CACHE: timedelta(hours=1),

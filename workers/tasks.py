@@ -27,6 +27,7 @@ from apps.memories.services.embedding.backlog import embed_backlog
 from apps.memories.services.embedding.embedding import trim_embedding_cache
 from apps.memories.services.graph.neighborhoods import refresh_neighborhoods
 from apps.memories.services.jobs.health import watch_health
+from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.recall.activation import trim_activations
 from apps.memories.services.retention.buffer import promote_buffers
 from apps.memories.services.retention.forgetting import (
@@ -158,6 +159,12 @@ def clean_up() -> object:
 def quotas() -> object:
     """Archive memories above an agent's quota."""
     return keep_quotas()
+
+
+@app.task(name=Task.REINDEX_WORDS.value, acks_late=True)
+def reindex() -> object:
+    """Index the words of details again."""
+    return reindex_words()
 
 
 @app.task(name=Task.EXPIRE_MEMORIES.value, acks_late=True)

@@ -153,6 +153,8 @@ class PlanStep(TenantModel):
     status = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in StepStatus], default=StepStatus.WAITING
     )
+    #: The memory of the procedure that the step follows, if any; no reference, for a memory can be purged.
+    procedure_id = models.UUIDField(null=True, blank=True)
 
     class Meta(TenantModel.Meta):
         verbose_name = "step"
@@ -188,6 +190,8 @@ class Intent(TenantModel):
     #: Heartbeats spent, and their limit (seed 003, 3.10); empty: no limit.
     ticks_used = models.PositiveIntegerField(default=0, db_default=0)
     tick_limit = models.PositiveIntegerField(null=True)
+    #: The memory of the procedure that the intent follows, whose outcomes are counted.
+    procedure_id = models.UUIDField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 

@@ -53,6 +53,7 @@ class Commitments:
             action=draft.action,
             description=draft.description,
             tick_limit=tick_limit(draft.estimated_ticks),
+            procedure_id=draft.procedure_id,
         )
         self._intents[intent.id] = intent
         self._log.new(intent)

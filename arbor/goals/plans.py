@@ -64,6 +64,8 @@ class StepDraft:
     precondition: str = ""
     postcondition: str = ""
     estimated_ticks: int | None = None
+    #: The memory of the procedure that the step follows, if any.
+    procedure_id: UUID | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

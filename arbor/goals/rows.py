@@ -76,6 +76,7 @@ class StepRow:
     postcondition: str = ""
     estimated_ticks: int | None = None
     status: StepStatus = StepStatus.WAITING
+    procedure_id: UUID | None = None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -96,6 +97,7 @@ class IntentRow:
     ticks_used: int = 0
     tick_limit: int | None = None
     ended_at: datetime | None = None
+    procedure_id: UUID | None = None
 
 
 @dataclass(kw_only=True, slots=True)

@@ -136,7 +136,10 @@ class Steps:
                 goal,
                 step.id,
                 StepDraft(
-                    action=step.action, description=step.description, estimated_ticks=step.estimated_ticks
+                    action=step.action,
+                    description=step.description,
+                    estimated_ticks=step.estimated_ticks,
+                    procedure_id=step.procedure_id,
                 ),
             )
 
@@ -276,6 +279,7 @@ def new_steps(plan_id: UUID, drafts: Iterable[StepDraft], *, first: int) -> list
             precondition=draft.precondition.strip(),
             postcondition=draft.postcondition.strip(),
             estimated_ticks=draft.estimated_ticks,
+            procedure_id=draft.procedure_id,
         )
         for position, draft in enumerate(drafts, start=first)
     ]

@@ -52,6 +52,8 @@ class Effects:
     backlog: Backlog | None = None
     #: Links of the heartbeat's memory to goals.
     goal_links: tuple[tuple[str, LinkKind], ...] = ()
+    #: Procedures that intents followed, and whether that worked.
+    practised: tuple[tuple[UUID, bool], ...] = ()
     #: Ids of new memories, and of derived ones with their sources.
     learned: tuple[UUID, ...] = ()
     derived: tuple[tuple[UUID, tuple[UUID, ...]], ...] = ()

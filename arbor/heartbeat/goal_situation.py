@@ -20,6 +20,8 @@ from arbor.goals.review import ReviewedGoal, flag_goal, review
 from arbor.goals.satisfaction import read_experienced
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
+from arbor.memory.detail_text import detail_lines
+from arbor.memory.values import MemoryType
 
 
 class GoalFields(TypedDict):
@@ -128,7 +130,15 @@ def _view_intent(row: Mapping[str, Any], now: datetime) -> IntentView:
         locked_at = None if since is None else datetime.fromisoformat(since)
         if is_stale_lock(locked_at, now=now, holder_runs=row["held"]):
             row = {**row, "status": IntentStatus.PENDING}
-    return IntentView.model_validate(row)
+    return IntentView.model_validate({**row, "procedure": _procedure(row.get("procedure"))})
+
+
+def _procedure(found: tuple[str, Mapping[str, Any]] | None) -> list[str]:
+    """Return the lines of the procedure that an intent follows: its text, steps and outcomes."""
+    if found is None:
+        return []
+    content, detail = found
+    return [content, *detail_lines(MemoryType.PROCEDURAL, detail)]
 
 
 def _texts_of(clusters: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -65,9 +65,9 @@ Set intent_id when an action carries out an intent, goal_id when it serves a goa
 FURTHER_FORMAT: Mapping[str, str] = {
     "decompositions": (
         '[{"goal_id": "id", "intentions": [{"action": "name", "description": "one step", "precondition": null, '
-        '"postcondition": null, "estimated_ticks": 1}], "estimated_ticks": 3, "estimated_cost": 6, "risk": 0.2, '
-        '"dependencies": []}]: a goal broken into at most 3 intentions; ticks are heartbeats, cost is energy, risk is '
-        "0 to 1"
+        '"postcondition": null, "estimated_ticks": 1, "follows": "procedure id"}], "estimated_ticks": 3, "estimated_cost": 6, '
+        '"risk": 0.2, "dependencies": []}]: at most 3 intentions for a goal; ticks are heartbeats, cost is energy, '
+        "risk is 0 to 1"
     ),
     "proposal_decisions": (
         '[{"proposal_id": "id", "decision": "accept", "reason": "why"}]: accept, reject or defer each proposal that '

@@ -179,6 +179,8 @@ class Intention(ReplyPart):
     precondition: Annotated[str | None, _text(LINE_LENGTH)] = None
     postcondition: Annotated[str | None, _text(LINE_LENGTH)] = None
     estimated_ticks: Annotated[Ticks | None, _TICKS] = None
+    #: The id of the procedure that the step follows: its outcomes are counted.
+    follows: Annotated[str | None, _id()] = None
 
 
 class Decomposition(ReplyPart):

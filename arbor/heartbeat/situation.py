@@ -65,6 +65,8 @@ class MemoryView(SituationPart):
     at: datetime
     importance: float = 0.5
     score: float | None = None
+    #: What its detail says, one line each (`arbor.memory.detail_text`).
+    details: list[str] = []
 
 
 class BufferItemView(SituationPart):

@@ -127,9 +127,11 @@ class PeerView(SituationPart):
 
 
 class ContradictionView(SituationPart):
-    """A memory that contradicts a belief, not settled yet."""
+    """A memory that contradicts a belief or another memory, whose text is `statement` then; not settled yet."""
 
-    belief_id: str
+    belief_id: str = ""
+    #: The other memory.
+    other_id: str = ""
     statement: str
     memory_id: str
     content: str
@@ -173,6 +175,9 @@ class IntentView(SituationPart):
     attempts: int = 0
     ticks_used: int = 0
     tick_limit: int | None = None
+    #: The memory of the procedure that it follows, and what that says, one line each.
+    procedure_id: str | None = None
+    procedure: list[str] = []
 
 
 class StepView(SituationPart):

@@ -194,6 +194,8 @@ class Recalled:
     occurred_at: datetime
     importance: float
     terms: ScoreTerms
+    #: What its detail says: steps, outcome, confidence… (`arbor.memory.detail_text`).
+    details: tuple[str, ...] = ()
 
     @property
     def score(self) -> float:

@@ -17,6 +17,7 @@ MAINTENANCE_FLAGS = {
     "unclustered": "clusters",
     "unextracted": "concepts",
     "unweighed": "importance",
+    "unindexed": "word index",
 }
 
 

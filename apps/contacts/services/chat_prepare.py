@@ -234,4 +234,5 @@ def _memory(memory: Recalled) -> MemoryView:
         at=memory.occurred_at,
         importance=memory.importance,
         score=round(memory.score, 4),
+        details=list(memory.details),
     )

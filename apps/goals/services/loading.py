@@ -118,6 +118,7 @@ def _intent(ids: _Ids, agent_id: UUID, row: Sequence[Any]) -> IntentRow:
         ticks,
         limit,
         _,
+        procedure_id,
     ) = row
     return IntentRow(
         id=ids[id_],
@@ -133,6 +134,7 @@ def _intent(ids: _Ids, agent_id: UUID, row: Sequence[Any]) -> IntentRow:
         locked_at=None if locked_at is None else datetime.fromisoformat(locked_at),
         ticks_used=ticks,
         tick_limit=limit,
+        procedure_id=ids.optional(procedure_id),
     )
 
 
@@ -152,7 +154,7 @@ def _plan(ids: _Ids, agent_id: UUID, row: Sequence[Any]) -> PlanRow:
 
 
 def _step(ids: _Ids, plan_id: UUID, row: Sequence[Any]) -> StepRow:
-    id_, position, action, description, precondition, postcondition, ticks, status = row
+    id_, position, action, description, precondition, postcondition, ticks, status, procedure_id = row
     return StepRow(
         id=ids[id_],
         plan_id=plan_id,
@@ -163,6 +165,7 @@ def _step(ids: _Ids, plan_id: UUID, row: Sequence[Any]) -> StepRow:
         postcondition=postcondition,
         estimated_ticks=ticks,
         status=StepStatus(status),
+        procedure_id=ids.optional(procedure_id),
     )
 
 

@@ -43,13 +43,13 @@ SELECT a.id,
             i.status = 'locked' AND EXISTS (
                 SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = %(tenant)s AND h.id = i.locked_by
                     AND h.status IN ('running', 'waiting')
-            )) ORDER BY i.id)
+            ), i.procedure_id) ORDER BY i.id)
         FROM goals_intent i
         WHERE i.tenant_id = %(tenant)s AND i.agent_id = a.id AND i.status IN ('pending', 'locked')),
     (SELECT json_agg(json_build_array(p.id, p.goal_id, p.status, p.dependencies, p.estimated_ticks, p.estimated_cost,
             p.risk, p.reason, (
                 SELECT json_agg(json_build_array(s.id, s.position, s.action, s.description, s.precondition,
-                    s.postcondition, s.estimated_ticks, s.status) ORDER BY s.position)
+                    s.postcondition, s.estimated_ticks, s.status, s.procedure_id) ORDER BY s.position)
                 FROM goals_planstep s WHERE s.tenant_id = %(tenant)s AND s.plan_id = p.id
             )) ORDER BY p.id)
         FROM goals_plan p

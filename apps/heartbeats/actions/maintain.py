@@ -20,13 +20,16 @@ from arbor.heartbeat.params.outward import Judgement, MaintainTarget
 from arbor.heartbeat.quotations import clip
 from arbor.heartbeat.results import ActionOutcome, ActionResult, answer
 from arbor.heartbeat.steps.new_memories import learned, vectors_of
+from arbor.memory.detail_text import PRACTICE_FIELD, detail_lines
 from arbor.memory.relations import GraphNode, GraphNodeKind
-from arbor.memory.values import MemoryType, NewMemory
+from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.selves.values import BeliefRevision, BeliefStatus
 
 #: Neighbors shown with a memory, belief or cluster, and characters shown of its text.
 SHOWN_AROUND = 8
 SHOWN_LENGTH = 1_500
+#: What a memory's detail says of its wording, which a revision replaces.
+_OF_THE_WORDING = ("wordings", "wordings_more")
 
 
 def maintain(context: ActionContext, decision: Decision) -> ActionResult:
@@ -50,6 +53,7 @@ def _view_memory(context: ActionContext, decision: Decision) -> ActionResult:
         f"importance {memory['importance']:.2f}, trust {memory['trust']:.2f}"
         + (f", from {', '.join(sources)}" if sources else ""),
         memory["content"][:SHOWN_LENGTH],
+        *detail_lines(MemoryType(memory["type"]), memory["detail"] | {PRACTICE_FIELD: memory["practice"]}),
         *_neighbor_lines(context, GraphNode(GraphNodeKind.MEMORY, memory_id)),
     ]
     return _shown(decision, lines, memory["content"], [memory_id])
@@ -117,7 +121,7 @@ def _judge_memory(context: ActionContext, decision: Decision) -> ActionResult:
 
 
 def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[str, Any]) -> NewMemory:
-    """Return a memory's revision: the same kind and time, in the agent's own words."""
+    """Return a memory's revision: the same kind, time, retention and detail, in the agent's own words."""
     importance = params["importance"]
     becomes = NewMemory(
         content=params["content"],
@@ -126,6 +130,8 @@ def _revised(context: ActionContext, memory: Mapping[str, Any], params: Mapping[
         emotional_valence=memory["emotional_valence"],
         occurred_at=memory["occurred_at"],
         source=context.source,
+        retention=Retention(memory["retention"]),
+        detail={name: value for name, value in memory["detail"].items() if name not in _OF_THE_WORDING},
     )
     return learned(becomes, situation=context.situation, concluded=True)
 

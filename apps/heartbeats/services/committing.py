@@ -17,12 +17,13 @@ from apps.calls.services.usage import write_levels
 from apps.goals.services.backlogs import save_backlogs
 from apps.goals.services.goals import link_memories
 from apps.heartbeats.models import HeartbeatStatus
+from apps.heartbeats.services.causes import outcome_ties
 from apps.heartbeats.services.checkpoints import end_unknown, finish, suspend
 from apps.heartbeats.services.fetching import Fetcher
 from apps.heartbeats.services.members import LeasedHeartbeat
 from apps.memories.services.recall.activation import note_recalls
 from apps.memories.services.retention.buffer import buffer_for_agents
-from apps.memories.services.store.provenance import ProvenanceTie, draw_ties
+from apps.memories.services.store.provenance import ProvenanceTie, count_outcomes, draw_ties
 from apps.memories.services.store.snippets import keep_code
 from apps.selves.models import Experience
 from apps.tenants.packing import unpack_text
@@ -132,7 +133,15 @@ def _write_memories(effects: Sequence[tuple[LeasedHeartbeat, Effects]], fetcher:
             )
             for made, source, relation in pairs
         ]
+    ties += outcome_ties([member.beat for member, _ in effects if member.beat is not None])
     draw_ties(ties)
+    count_outcomes(
+        [
+            (member.agent.id, procedure_id, success)
+            for member, effect_set in effects
+            for procedure_id, success in effect_set.practised
+        ]
+    )
     # Each recall counts once, so the first of each agent are written together, then the second.
     recalls = [[(member.agent.id, scores) for scores in effect_set.recalls] for member, effect_set in effects]
     for round_ in zip_longest(*recalls):

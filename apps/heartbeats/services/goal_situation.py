@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.goals.services.queries import EXPERIENCED
+from apps.memories.services.recall.queries import RECALLED_DETAIL
 from apps.tenants.statements import fetch
 from arbor.agents.genome import AgentTraits
 from arbor.heartbeat.goal_situation import view_goals, view_plans
@@ -77,7 +78,11 @@ GOAL_COLUMNS = f"""
             i.status = 'locked' AND EXISTS (
                 SELECT FROM heartbeats_heartbeat h WHERE h.tenant_id = i.tenant_id AND h.id = i.locked_by
                     AND h.status IN ('running', 'waiting')
-            ) AS held
+            ) AS held, i.procedure_id, CASE WHEN i.procedure_id IS NOT NULL THEN (
+                SELECT json_build_array(m.content, ({RECALLED_DETAIL})::json) FROM memories_memory m
+                WHERE m.tenant_id = i.tenant_id AND m.id = i.procedure_id AND m.agent_id = i.agent_id
+                    AND m.status = 'active' AND m.type = 'procedural' LIMIT 1
+            ) END AS procedure
         FROM goals_intent i
         WHERE i.tenant_id = a.tenant_id AND i.agent_id = a.id AND i.status IN ('pending', 'locked')
     ) intent) AS intents,

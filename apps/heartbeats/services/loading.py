@@ -51,6 +51,8 @@ from arbor.heartbeat.state_merge import FoundState
 from arbor.heartbeat.turns import turns_allowed
 from arbor.heartbeat.usage import Degradation
 from arbor.ids import uuid7
+from arbor.memory.detail_text import detail_lines
+from arbor.memory.values import MemoryType
 from arbor.models.handles import REFLEX
 from arbor.pipeline.engine import begin
 
@@ -267,7 +269,7 @@ def _situation(
             ),
             **view_goals(columns, traits=genome.traits if genome else None, now=now),
             "percepts": columns["percepts"],
-            "recent": columns["recent"],
+            "recent": [_recent(memory) for memory in columns["recent"]],
             **view_self(columns, now=now),
             "working_memory": columns["working_memory"],
             "themes": columns["themes"],
@@ -275,6 +277,10 @@ def _situation(
         }
     )
     return with_identity(situation, columns)
+
+
+def _recent(memory: Mapping[str, Any]) -> dict[str, Any]:
+    return {**memory, "details": detail_lines(MemoryType(memory["type"]), memory["detail"] or {})}
 
 
 def _environment(columns: _Columns, now: datetime) -> Environment:

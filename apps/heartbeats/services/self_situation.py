@@ -35,6 +35,9 @@ from arbor.selves.values import MAX_ASPECTS, MAX_BELIEFS, MAX_PREFERENCES
 PROPOSALS_SHOWN = 5
 PEERS_SHOWN = 5
 CONTRADICTIONS_SHOWN = 3
+#: The trust of the less trusted of two memories that contradict each other, as a share of the other's, up to which it is
+#: clear which of them is right. One that is doubted falls below, unless the other was trusted less before.
+EVENLY_TRUSTED = 0.65
 #: Lessons shown, and the latest experiences that they are chosen from.
 EXPERIENCES_SHOWN = 5
 EXPERIENCES_LOOKED_AT = 40
@@ -56,13 +59,26 @@ SELF_COLUMNS = f"""
         ORDER BY stability + confidence DESC, id LIMIT %(beliefs)s
     ) belief) AS beliefs,
     (SELECT coalesce(json_agg(contradiction), '[]') FROM (
-        SELECT b.id AS belief_id, b.statement, m.id AS memory_id, m.content
+        (SELECT b.id::text AS belief_id, '' AS other_id, b.statement, m.id AS memory_id, m.content, e.at
         FROM selves_belief b
         JOIN selves_beliefevidence e ON e.tenant_id = b.tenant_id AND e.belief_id = b.id AND NOT e.supports
             AND (b.tested_at IS NULL OR e.at > b.tested_at)
-        JOIN memories_memory m ON m.tenant_id = e.tenant_id AND m.id = e.memory_id
+        CROSS JOIN LATERAL (SELECT id, content FROM memories_memory
+            WHERE tenant_id = e.tenant_id AND id = e.memory_id AND status = 'active' LIMIT 1) m
         WHERE b.tenant_id = a.tenant_id AND b.agent_id = a.id AND b.status <> 'dropped'
-        ORDER BY e.at DESC LIMIT %(contradictions)s
+        ORDER BY e.at DESC LIMIT %(contradictions)s)
+        UNION ALL
+        (SELECT '', other.id::text, other.content, m.id, m.content, e.created_at
+        FROM memories_edge e
+        CROSS JOIN LATERAL (SELECT id, content, trust FROM memories_memory
+            WHERE tenant_id = e.tenant_id AND id = e.source_id AND status = 'active' LIMIT 1) m
+        CROSS JOIN LATERAL (SELECT id, content, trust FROM memories_memory
+            WHERE tenant_id = e.tenant_id AND id = e.target_id AND status = 'active' LIMIT 1) other
+        WHERE e.tenant_id = a.tenant_id AND e.agent_id = a.id AND e.relation = 'contradicts'
+            AND e.source_kind = 'memory' AND e.target_kind = 'memory'
+            AND least(m.trust, other.trust) > %(evenly_trusted)s * greatest(m.trust, other.trust)
+        ORDER BY e.created_at DESC LIMIT %(contradictions)s)
+        ORDER BY at DESC LIMIT %(contradictions)s
     ) contradiction) AS contradictions,
     (SELECT coalesce(json_agg(proposal), '[]') FROM (
         SELECT id, kind, content, confidence, deferrals, jsonb_array_length(evidence) AS evidence
@@ -102,6 +118,7 @@ def self_values() -> dict[str, Any]:
         "aspects": MAX_ASPECTS,
         "beliefs": MAX_BELIEFS,
         "contradictions": CONTRADICTIONS_SHOWN,
+        "evenly_trusted": EVENLY_TRUSTED,
         "proposals": PROPOSALS_SHOWN,
         "preferences": MAX_PREFERENCES,
         "experiences": EXPERIENCES_SHOWN,

@@ -44,7 +44,15 @@ class Edge(TenantModel):
                 condition=models.Q(weight__gte=0) & models.Q(weight__lte=1), name="memories_edge_weight"
             ),
         ]
-        indexes = [models.Index(fields=["tenant", "agent", "target_id"], name="memories_edge_target")]
+        indexes = [
+            models.Index(fields=["tenant", "agent", "target_id"], name="memories_edge_target"),
+            # The few that each heartbeat looks for among all relations of its agent.
+            models.Index(
+                fields=["tenant", "agent", "-created_at"],
+                name="memories_edge_contradiction",
+                condition=models.Q(relation="contradicts"),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.relation

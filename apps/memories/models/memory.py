@@ -202,6 +202,8 @@ class Upkeep(TenantModel):
     unextracted = models.BooleanField(default=True)
     #: Importance not yet appraised by a model; only where one is configured.
     unweighed = models.BooleanField(default=False)
+    #: The words of its detail are not in the word index as they are now. Rows of an older version are looked at once.
+    unindexed = models.BooleanField(default=False, db_default=True)
     #: Replies of models that left out this memory, about concepts and about importance; after some, the rule decides.
     extract_tries = models.PositiveSmallIntegerField(db_default=0)
     weigh_tries = models.PositiveSmallIntegerField(db_default=0)
@@ -215,7 +217,7 @@ class Upkeep(TenantModel):
                 name=f"memories_upkeep_{chore}",
                 condition=models.Q(**{chore: True}),
             )
-            for chore in ("stale", "unclustered", "unextracted", "unweighed")
+            for chore in ("stale", "unclustered", "unextracted", "unweighed", "unindexed")
         ]
 
     def __str__(self) -> str:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from apps.memories.services.graph.relations import NewRelation, labels_of, relate
 from apps.memories.services.store.provenance import evidence_of
 from apps.memories.services.store.remember import store
 from apps.selves.models import Belief, IdentityAspect, Preference, Proposal
@@ -19,9 +20,11 @@ from apps.selves.services.changes import ASPECT, BELIEF, PREFERENCE, require_pac
 from apps.selves.services.preferences import set_preference
 from arbor.errors import AlreadyExists, LimitReached, NotFound
 from arbor.heartbeat.sources import USER_TRUST, own_source
+from arbor.ids import read_id
 from arbor.memory.content import content_hash
 from arbor.memory.details import SemanticDetail
 from arbor.memory.importance import OPERATOR
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
 from arbor.memory.trust import Source, semantic_trust, sources_of
 from arbor.memory.values import MemoryType, NewMemory
 from arbor.selves.evidence import limited, status_at
@@ -78,6 +81,7 @@ def _remember(proposal: Proposal, _actor: str, now: datetime) -> str:
         detail=detail,
     )
     stored = store(agent_id=proposal.agent_id, memories=[memory], vectors=None)
+    _draw_origin(proposal, GraphNode(GraphNodeKind.MEMORY, stored.ids[0]), Relation.DERIVED_FROM)
     return f"remembered as {stored.ids[0]}" if stored.stored else KNOWN
 
 
@@ -100,6 +104,7 @@ def _become(proposal: Proposal, actor: str, now: datetime) -> str:
             source=f"proposal:{proposal.id}",
         )
         added = add_aspect(agent_id=proposal.agent_id, aspect=aspect, actor=actor, proposal_id=proposal.id)
+        _draw_origin(proposal, GraphNode(GraphNodeKind.ASPECT, added.id), Relation.DERIVED_FROM)
         return f"an aspect, {added.id}"
 
     aspects = IdentityAspect.objects.filter(
@@ -127,6 +132,8 @@ def _believe(proposal: Proposal, actor: str, now: datetime) -> str:
         tested_at=now,
         proposal_id=proposal.id,
     )
+    # Not derived from it: what speaks against a belief is no evidence for it.
+    _draw_origin(proposal, GraphNode(GraphNodeKind.BELIEF, revised.id), Relation.LEARNED_FROM)
     return f"belief {revised.id} is {revised.status}, {revised.confidence:.0%} sure"
 
 
@@ -140,10 +147,22 @@ def _begin_to_believe(proposal: Proposal, actor: str, now: datetime) -> str:
             source=f"proposal:{proposal.id}",
         )
         added = add_belief(agent_id=proposal.agent_id, belief=belief, actor=actor, proposal_id=proposal.id)
+        _draw_origin(proposal, GraphNode(GraphNodeKind.BELIEF, added.id), Relation.DERIVED_FROM)
         return f"a belief, {added.id}"
 
     beliefs = Belief.objects.filter(agent_id=proposal.agent_id, statement_hash=content_hash(proposal.content))
     return _unless_known(add, beliefs.exclude(status=BeliefStatus.DROPPED))
+
+
+def _draw_origin(proposal: Proposal, made: GraphNode, relation: Relation) -> None:
+    """Relate what a proposal made or changed to the memories that are its evidence, so that it is known what led to it."""
+    ids = [
+        found for text in proposal.evidence if (found := read_id(str(text))) is not None and found != made.id
+    ]
+    known = labels_of(proposal.agent_id, ids, {GraphNodeKind.MEMORY})
+    for memory in sorted(known):
+        origin = NewRelation(source=made, target=memory, relation=relation, origin=f"proposal:{proposal.id}")
+        relate(agent_id=proposal.agent_id, new=origin)
 
 
 def _unless_known(add: Callable[[], str], known: QuerySet[Any]) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
+from apps.memories.models import Edge
 from apps.selves.models import Belief, BeliefEvidence
+from apps.selves.services.alignment import update_fact_trust
 from apps.selves.services.proposals import propose
 from apps.tenants.scope import current_tenant
-from arbor.memory.relations import GraphNodeKind, TraversedEdge
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedEdge
+from arbor.memory.values import MemoryStatus
 from arbor.selves.alignment import SIGNS
 from arbor.selves.evidence import limited, weigh
 from arbor.selves.proposals import MOST_EVIDENCE, NewProposal, ProposalKind, shortened
@@ -16,6 +20,8 @@ from arbor.selves.values import BeliefStatus
 
 #: The least change of confidence that is proposed.
 LEAST_MOVE = 0.01
+#: The proposer where a relation does not say who drew it.
+OPERATOR = "operator"
 
 
 def record_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: datetime | None = None) -> str:
@@ -47,8 +53,44 @@ def record_evidence(*, agent_id: UUID, tie: TraversedEdge, source: str, now: dat
     return _propose(belief, source)
 
 
+def note_new_facts(*, agent_id: UUID, memory_ids: Sequence[UUID]) -> int:
+    """Update the trust of facts that a person gave, and record as evidence what they say of beliefs; return how many changed.
+
+    In the open transaction that related them.
+    """
+    changed = update_fact_trust(agent_id=agent_id, memory_ids=memory_ids)
+    said = Edge.objects.filter(
+        agent_id=agent_id, source_id__in=memory_ids, target_kind=GraphNodeKind.BELIEF, relation__in=SIGNS
+    )
+    for edge in said.order_by("id"):
+        tie = TraversedEdge(
+            source=GraphNode(GraphNodeKind.MEMORY, edge.source_id),
+            target=GraphNode(GraphNodeKind.BELIEF, edge.target_id),
+            relation=Relation(edge.relation),
+            weight=edge.weight,
+        )
+        record_evidence(agent_id=agent_id, tie=tie, source=edge.origin or OPERATOR)
+    return changed
+
+
+def withdraw_evidence(*, agent_id: UUID, ends: Collection[GraphNode]) -> int:
+    """Delete the evidence of a memory about a belief that no relation of the two says any more; return how many rows."""
+    ids = {end.kind: end.id for end in ends}
+    if ids.keys() != {GraphNodeKind.MEMORY, GraphNodeKind.BELIEF}:
+        return 0
+    both = list(ids.values())
+    edges = Edge.objects.filter(agent_id=agent_id, source_id__in=both, target_id__in=both, relation__in=SIGNS)
+    if edges.exists():
+        return 0
+    evidence = BeliefEvidence.objects.filter(
+        belief_id=ids[GraphNodeKind.BELIEF], belief__agent_id=agent_id, memory_id=ids[GraphNodeKind.MEMORY]
+    )
+    return int(evidence.delete()[0])
+
+
 def _propose(belief: Belief, source: str) -> str:
-    rows = BeliefEvidence.objects.filter(belief_id=belief.id)
+    # What was retired speaks no longer, for or against.
+    rows = BeliefEvidence.objects.filter(belief_id=belief.id, memory__status=MemoryStatus.ACTIVE)
     if belief.tested_at is not None:
         rows = rows.filter(at__gt=belief.tested_at)
     evidence = list(rows.order_by("at"))

@@ -149,8 +149,21 @@ class RecallParams(ActionParams):
         return self
 
 
+#: Steps that one action stores, and characters of a step, a context, a pattern.
+MAX_STEPS = 20
+STEP_LENGTH = 500
+
+
+def _steps(value: Any) -> Any:
+    """Return a list of steps, also of a text with one on each line; empty ones are left out."""
+    written = value.splitlines() if isinstance(value, str) else value
+    if not isinstance(written, list | tuple):
+        return written
+    return [step for step in written if not isinstance(step, str) or step.strip()]
+
+
 class RememberParams(ActionParams):
-    """A text to store."""
+    """A text to store, and what belongs to it. Steps make a procedure of it, a pattern a strategy."""
 
     content: Annotated[str, needed_text("what to keep", most=CONTENT_LENGTH)]
     type: Annotated[
@@ -160,16 +173,38 @@ class RememberParams(ActionParams):
     ] = MemoryType.SEMANTIC
     importance: Annotated[
         float | None,
-        Field(ge=0, le=1, description="0 to 1 (default: by what it says)"),
+        Field(ge=0, le=1, description="0 to 1"),
         WithJsonSchema(
             {
                 "type": ["number", "null"],
                 "minimum": 0,
                 "maximum": 1,
-                "description": "0 to 1 (default: by what it says)",
+                "description": "0 to 1",
             }
         ),
     ] = None
+    steps: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=STEP_LENGTH)], ...],
+        BeforeValidator(_steps),
+        Field(max_length=MAX_STEPS, description="of a procedure"),
+        text_list("of a procedure", most=MAX_STEPS),
+    ] = ()
+    context: Annotated[
+        str,
+        StringConstraints(max_length=STEP_LENGTH),
+        Field(description="situation"),
+    ] = ""
+    pattern: Annotated[
+        str,
+        StringConstraints(max_length=STEP_LENGTH),
+        Field(description="of a strategy"),
+    ] = ""
+
+    @model_validator(mode="after")
+    def _of_a_type(self) -> Self:
+        """Return it with the type that its steps or its pattern ask for."""
+        fitting = MemoryType.PROCEDURAL if self.steps else MemoryType.STRATEGIC if self.pattern else self.type
+        return self if fitting is self.type else self.model_copy(update={"type": fitting})
 
 
 class ReflectParams(ActionParams):
@@ -181,7 +216,7 @@ class ReflectParams(ActionParams):
     focus: Annotated[
         str,
         StringConstraints(max_length=QUERY_LENGTH),
-        Field(description=f"what it is about, up to {QUERY_LENGTH} characters"),
+        Field(description="what it is about"),
     ] = ""
     rests_on: Annotated[
         tuple[Id, ...],

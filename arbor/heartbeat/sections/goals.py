@@ -14,6 +14,8 @@ from arbor.heartbeat.views import GoalView, IntentView, IssueView, PlanView
 # The most entries that are shown; the text counts the others. The number of goals is from the origin of seed 000.
 SHOWN_QUEUED = 5
 SHOWN_ISSUES = 8
+#: Characters of a line about the procedure that an intent follows.
+PROCEDURE_LENGTH = 1_200
 
 
 def goals(situation: Situation, data: Data) -> str:
@@ -39,7 +41,7 @@ def overview(goals: Sequence[GoalView]) -> str:
 def intents(intents: Sequence[IntentView], data: Data) -> str:
     if not intents:
         return "## Pending intents\nNone."
-    return "## Pending intents\n" + data.block(_intent(intent) for intent in intents)
+    return "## Pending intents\n" + data.block(entry for intent in intents for entry in _intent(intent))
 
 
 def issues(issues: Sequence[IssueView], data: Data) -> str:
@@ -80,13 +82,17 @@ def _plan(plan: PlanView, goal: GoalView) -> Iterator[str]:
             yield f"    after: {line(step.postcondition)}"
 
 
-def _intent(intent: IntentView) -> str:
+def _intent(intent: IntentView) -> Iterator[str]:
     details = [f"for goal {intent.goal_id}"]
     if intent.attempts:
         details.append(f"failed attempts: {intent.attempts}")
     if intent.tick_limit is not None:
         details.append(f"heartbeats spent: {intent.ticks_used} of at most {intent.tick_limit}")
-    return f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(details)})"
+    if intent.procedure:
+        details.append(f"follows {intent.procedure_id}")
+    yield f"[{intent.id}] {intent.action}: {line(intent.description)} ({'; '.join(details)})"
+    for said in intent.procedure:
+        yield f"    {line(said, PROCEDURE_LENGTH)}"
 
 
 def _short_line(goal: GoalView) -> str:

@@ -177,13 +177,18 @@ STRONG = 0.6
 def memories(title: str, memories: Sequence[MemoryView], data: Data) -> str:
     if not memories:
         return f"## {title}\nNone."
-    return f"## {title}\n" + data.block(
+    return f"## {title}\n" + data.block(entry for memory in memories for entry in _memory(memory))
+
+
+def _memory(memory: MemoryView) -> Iterator[str]:
+    yield (
         f"[{memory.id}] {when(memory.at)}, {memory.type}"
         + (f", from {line(memory.role)}" if memory.role else "")
         + (f", summary of the episode {memory.episode}" if memory.episode else "")
         + f": {line(memory.content, MEMORY_LENGTH)}"
-        for memory in memories
     )
+    for detail in memory.details:
+        yield f"    {line(detail, MEMORY_LENGTH)}"
 
 
 def clusters(clusters: Sequence[ClusterView], data: Data) -> str:

@@ -132,16 +132,29 @@ def peers(peers: Sequence[PeerView], data: Data) -> str:
 
 
 def contradictions(contradictions: Sequence[ContradictionView], data: Data) -> str:
-    if not contradictions:
-        return ""
-    return (
-        "## What speaks against your beliefs\nFace it: decide about the proposal that follows from it, or revise the"
-        " belief.\n"
-        + data.block(
-            f"belief [{contradiction.belief_id}] {line(contradiction.statement)} — memory [{contradiction.memory_id}] {line(contradiction.content)}"
-            for contradiction in contradictions
+    of_beliefs = [contradiction for contradiction in contradictions if contradiction.belief_id]
+    of_memories = [contradiction for contradiction in contradictions if not contradiction.belief_id]
+    parts = []
+    if of_beliefs:
+        parts.append(
+            "## What speaks against your beliefs\nFace it: decide about the proposal that follows from it, or revise the"
+            " belief.\n" + data.block(map(_contradiction, of_beliefs))
         )
+    if of_memories:
+        parts.append(
+            "## Memories that contradict each other\nFace it: doubt, revise or retire the one that is wrong.\n"
+            + data.block(map(_contradiction, of_memories))
+        )
+    return "\n\n".join(parts)
+
+
+def _contradiction(contradiction: ContradictionView) -> str:
+    other = (
+        f"belief [{contradiction.belief_id}]"
+        if contradiction.belief_id
+        else f"memory [{contradiction.other_id}]"
     )
+    return f"{other} {line(contradiction.statement)} — memory [{contradiction.memory_id}] {line(contradiction.content)}"
 
 
 def proposals(proposals: Sequence[ProposalView], data: Data) -> str:

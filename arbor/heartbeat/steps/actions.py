@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -39,6 +39,8 @@ from arbor.values import replace
 GLIMPSE = 160
 #: Characters of a recalled memory in the next round trip.
 RECALLED_LENGTH = 600
+#: Characters of a line of its detail, such as all steps of a procedure.
+DETAIL_LENGTH = 1_200
 #: The `AuditAction` of an action that the agent's template does not allow.
 _DENIED = "denied"
 
@@ -174,16 +176,18 @@ def recall(execution: Execution, decision: Decision) -> Act:
         ActionOutcome.SUCCESS,
         f"{len(memories)} memories about {query!r}: {glimpses}{unclear if themes else ''}",
         [memory.id for memory in memories],
-        brought="\n".join(_format_memory(memory) for memory in memories),
+        brought="\n".join(text for memory in memories for text in _format_memory(memory)),
     )
 
 
-def _format_memory(memory: Recalled) -> str:
-    """Return a memory as a line of the next round trip."""
+def _format_memory(memory: Recalled) -> Iterator[str]:
+    """Yield a memory as lines of the next round trip: its text, and what its detail says."""
     sender = f", from {memory.role}" if memory.role else ""
     if episode_id := summarized_episode(memory.session):
         sender += f", summary of the episode {episode_id}"
-    return f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{sender}: {line(memory.content, RECALLED_LENGTH)}"
+    yield f"[{memory.id}] {memory.occurred_at:%Y-%m-%d %H:%M}, {memory.type}{sender}: {line(memory.content, RECALLED_LENGTH)}"
+    for detail in memory.details:
+        yield f"    {line(detail, DETAIL_LENGTH)}"
 
 
 def make(execution: Execution, decision: Decision) -> Act:

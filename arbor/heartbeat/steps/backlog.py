@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from uuid import UUID
 
 from arbor.errors import ArborError
 from arbor.goals.backlog import Backlog
@@ -12,7 +13,7 @@ from arbor.goals.rows import GoalRow
 from arbor.goals.values import GoalLayer, GoalSource, GoalState
 from arbor.heartbeat.boundary_guard import paths_of
 from arbor.heartbeat.decision import Decision, DecisionVerdict
-from arbor.heartbeat.needs import OpenBacklog
+from arbor.heartbeat.needs import OpenBacklog, OwnMemories
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.goal_changes import BacklogEditor, is_work, remove_released
@@ -78,6 +79,8 @@ def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
     heartbeat = replace(heartbeat, counted=[])
     if not (intent_ids or decompositions):
         return NodeResult(state=heartbeat)
+    named = [step.follows for part in decompositions for step in part.intentions if step.follows]
+    own_memories: Collection[UUID] = (yield OwnMemories(named=named)) if named else ()
     backlog: Backlog = yield OpenBacklog()
     if intent_ids:
         backlog.lock_intents(
@@ -85,7 +88,7 @@ def store_decompositions(heartbeat: Beat) -> Steps[Beat]:
         )
         counted = [key for key in dict.fromkeys(map(str, intent_ids)) if key not in heartbeat.served]
         heartbeat = replace(heartbeat, served=[*heartbeat.served, *counted], counted=counted)
-    editor = BacklogEditor(heartbeat, backlog)
+    editor = BacklogEditor(heartbeat, backlog, own_memories=own_memories)
     paths = paths_of("decompositions", decompositions, heartbeat.untaken)
     for path, decomposition in zip(paths, decompositions, strict=True):
         editor.apply(path, editor.decompose, decomposition)

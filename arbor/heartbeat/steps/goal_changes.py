@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -29,7 +29,9 @@ from arbor.values import replace
 class BacklogEditor:
     """Applies items to the locked backlog, and records the changes."""
 
-    def __init__(self, heartbeat: Beat, backlog: Backlog) -> None:
+    def __init__(
+        self, heartbeat: Beat, backlog: Backlog, *, own_memories: Collection[UUID] = frozenset()
+    ) -> None:
         self._beat = heartbeat
         self._backlog = backlog
         #: The goals for which this heartbeat is counted already.
@@ -40,6 +42,10 @@ class BacklogEditor:
         #: Ids of attempted intents, and of intents released without an attempt.
         self._tried: set[str] = set()
         self._released: set[str] = set()
+        #: Procedures that were followed, and whether that worked.
+        self._practised: list[tuple[UUID, bool]] = []
+        #: Memories of the agent that the reply names as procedures.
+        self._own_memories = own_memories
         self._changes: list[GoalChange] = []
         self._dropped: list[Dropped] = []
 
@@ -59,7 +65,8 @@ class BacklogEditor:
             goal_changes=[*present.goal_changes, *self._changes], dropped=[*present.dropped, *self._dropped]
         )
         changed = tuple(f"{change.title}: {change.kind} {change.change}".strip() for change in self._changes)
-        return NodeResult(state=heartbeat.bringing(backlog=self._backlog), changed=changed)
+        heartbeat = heartbeat.bringing(backlog=self._backlog, practised=tuple(self._practised))
+        return NodeResult(state=heartbeat, changed=changed)
 
     def record_outcome(self, result: ActionResult) -> None:
         """Record the outcome of an intent's action.
@@ -88,6 +95,9 @@ class BacklogEditor:
             final=final,
             part=result.outcome is ActionOutcome.PARTIAL,
         )
+        # A part of it says neither that the procedure works nor that it does not.
+        if intent.procedure_id is not None and result.outcome is not ActionOutcome.PARTIAL:
+            self._practised.append((intent.procedure_id, not failed))
         goal = self._backlog.goal(intent.goal_id)
         self._record(goal, GoalChangeKind.PROGRESSED, f"the step {intent.description!r} is {intent.status}")
 
@@ -123,6 +133,7 @@ class BacklogEditor:
                     precondition=step.precondition or "",
                     postcondition=step.postcondition or "",
                     estimated_ticks=step.estimated_ticks,
+                    procedure_id=self._procedure(step.follows),
                 )
                 for step in decomposition.intentions
             ],
@@ -139,6 +150,17 @@ class BacklogEditor:
         self._drop_dependencies([name for name in draft.dependencies if name not in plan.dependencies])
         steps = "; ".join(f"{step.action}: {step.description}" for step in new_steps)
         self._record(goal, GoalChangeKind.PLANNED, steps)
+
+    def _procedure(self, named: str | None) -> UUID | None:
+        """Return the id of the procedure that a step follows; one that is not the agent's is listed as dropped."""
+        if not named:
+            return None
+        found = read_id(named)
+        if found in self._own_memories:
+            return found
+        reason = "a step follows a procedural memory of yours, by its id; there is none with this one"
+        self._dropped.append(Dropped(path="decompositions.intentions.follows", value=named, reason=reason))
+        return None
 
     def add(self, new: ProposedGoal) -> None:
         goal = self._backlog.add(

@@ -17,18 +17,22 @@ from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, PerceptView, S
 from arbor.heartbeat.sources import own_source, source_of
 from arbor.heartbeat.state import Beat
 from arbor.ids import read_id
-from arbor.memory.details import SemanticDetail
+from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.english import STOP_WORDS
 from arbor.memory.importance import appraise, at_least
 from arbor.memory.lexical import term_of, words_of
 from arbor.memory.recall_request import RecallFilter
-from arbor.memory.trust import Source, cap, semantic_trust
+from arbor.memory.trust import Source, cap
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.values import replace
 
 #: The importance of insights and artifacts: above that of notes.
 INSIGHT_IMPORTANCE = 0.7
 ARTIFACT_IMPORTANCE = 0.7
+
+
+#: Parameters of `remember` that become the detail of the memory.
+_DETAILED = ("steps", "context", "pattern")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +52,7 @@ def _build_remembered(heartbeat: Beat, decision: Decision) -> MemoryDraft:
         importance=params["importance"],
         occurred_at=heartbeat.now,
         source=heartbeat.source,
+        detail={name: value for name in _DETAILED if (value := params.get(name))},
     )
     memory = learned(memory, situation=heartbeat.situation)
     # The agent chose to remember the text, so its retention is lasting, except for errors.
@@ -143,19 +148,17 @@ def learned(memory: NewMemory, *, situation: Situation, concluded: bool = False)
     """Return a memory with its source and the trust that its source allows (`trust.cap`).
 
     The source is the sender of a percept that has most of the memory's terms; otherwise, or if `concluded`, the agent
-    itself. A fact has its source in its detail, without a time, so that repeated notes store equal details.
+    itself. A fact has its source in its detail, beside those it has, without a time, so that repeated notes store equal details.
     """
     source = own_source(situation.agent_id)
     if not concluded and (sender := _sender(memory.content, situation)) is not None:
         source = sender
     if memory.type is not MemoryType.SEMANTIC:
         return replace(memory, trust=cap([source]))
-    detail = SemanticDetail(sources=(source,), extra=memory.detail)
-    return replace(
-        memory,
-        trust=semantic_trust(confidence=detail.confidence, sources=detail.sources),
-        detail=detail.to_json(),
-    )
+    fact = read_detail(MemoryType.SEMANTIC, memory.detail)
+    assert isinstance(fact, SemanticDetail)
+    fact = fact.with_sources([source])
+    return replace(memory, trust=fact.trust, detail=fact.to_json())
 
 
 def _sender(text: str, situation: Situation) -> Source | None:

@@ -243,4 +243,5 @@ def memory_view(memory: Recalled) -> MemoryView:
         at=memory.occurred_at,
         importance=memory.importance,
         score=round(memory.score, 4) if memory.terms.total else None,
+        details=list(memory.details),
     )

@@ -15,6 +15,7 @@ from apps.memories.services.graph.traversal import (
     find_supporting_evidence,
 )
 from apps.selves.services.alignment import update_trust_of_ends
+from apps.selves.services.evidence import record_evidence, withdraw_evidence
 from arbor.memory.relations import (
     MAX_HOPS,
     MAX_NODES,
@@ -184,8 +185,10 @@ def relate_nodes(
     )
     edge = relate(agent_id=agent.id, new=new)
     update_trust_of_ends(agent_id=agent.id, ends=new.ends)
+    proposed = record_evidence(agent_id=agent.id, tie=edge, source=actor())
     audit_act(agent, f"related two things of {agent.name}: {edge_text(edge)}", **edge_value(edge))
-    return Output({"agent": agent.name, **edge_value(edge)}, people=f"{edge_text(edge)}.")
+    value = {"agent": agent.name, **edge_value(edge), "proposed": proposed}
+    return Output(value, people=f"{edge_text(edge)}{f'; {proposed}' if proposed else ''}.")
 
 
 @in_agent_transaction
@@ -199,6 +202,7 @@ def unrelate_nodes(agent: ChosenAgent, *, source: str, target: str, relation: st
         relation=Relation(relation) if relation else None,
     )
     update_trust_of_ends(agent_id=agent.id, ends=ends)
+    withdraw_evidence(agent_id=agent.id, ends=ends)
     if removed:
         audit_act(
             agent,

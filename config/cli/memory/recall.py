@@ -161,6 +161,7 @@ def recalled_line(memory: Recalled) -> dict[str, Any]:
         "type": memory.type,
         "role": memory.role,
         "content": memory.content,
+        "details": list(memory.details),
         "session": memory.session,
         "occurred_at": stamp(memory.occurred_at),
         "importance": memory.importance,
@@ -229,7 +230,7 @@ def receipt_of(terms: ScoreTerms | EpisodeTerms) -> str:
 
 def _utterance(memory: Recalled) -> Text:
     speaker = (f"{memory.role}: ", "cyan") if memory.role else (f"({memory.type}) ", "magenta")
-    return Text.assemble(speaker, memory.content)
+    return Text.assemble(speaker, memory.content, *((f"\n  {detail}", "dim") for detail in memory.details))
 
 
 def _number(value: float, *, of: float) -> Text:

@@ -87,6 +87,7 @@ def known(agent: Agent) -> Agent:
                 content="The harbour bridge opens at nine.",
                 occurred_at=datetime(2026, 1, 2, tzinfo=UTC),
                 type=MemoryType.SEMANTIC,
+                detail={"confidence": 0.7},
             )
         ],
     )

@@ -30,6 +30,7 @@ from tests.integration.chat.conftest import Script, Talk, answering, prompt_of
         ("working_memory", "concern: the gauge is broken"),
         ("working_memory", "working towards: Chart the harbour"),
         ("relevant", "The harbour bridge opens at nine."),
+        ("relevant", "    confidence 70%"),
         ("code", "def tide(hour):"),
         ("timing", "It is their first word to you."),
         ("message", "When does the harbour bridge open, and what is the tide?"),

@@ -218,6 +218,24 @@ def test_outcomes_of_a_procedure_are_counted_and_audited(arbor: Arbor, vega: str
         assert [act.detail["success"] for act in acts.order_by("id")] == [True, False]
 
 
+def test_a_recalled_procedure_is_shown_with_its_steps(arbor: Arbor, vega: str) -> None:
+    arbor(
+        "memory",
+        "add",
+        vega,
+        "How to tie up",
+        "--type",
+        "procedural",
+        "--step",
+        "Pass the line",
+        "--step",
+        "Tie it",
+    )
+    found, *_ = arbor("recall", vega, "How do I tie up?", "--json").json["results"]
+    assert found["details"] == ["steps: 1. Pass the line; 2. Tie it", "not tried yet"]
+    assert "1. Pass the line" in arbor("recall", vega, "How do I tie up?").out
+
+
 def test_another_source_raises_the_trust_in_a_fact(arbor: Arbor, vega: str) -> None:
     fact = added(arbor, "The quay was dredged.", "semantic", "--source", "person:Ana@0.5")
     before = arbor("memory", "show", vega, fact, "--json").json["trust"]

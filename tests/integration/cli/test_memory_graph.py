@@ -11,6 +11,7 @@ from apps.agents.models import Agent
 from apps.audit.models import AuditEvent
 from apps.memories.models import Cluster, Edge, Episode, Memory
 from apps.memories.services.recall.activation import note_recall
+from apps.selves.models import BeliefEvidence
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.services import tenant_by_slug
 from config.cli.output import short
@@ -151,3 +152,32 @@ def test_a_memory_is_not_related_to_itself(arbor: Arbor, vega: str, relation: st
     )
     assert arbor("memory", "graph", "causes", vega, str(uuid4())).code == 1
     assert arbor("memory", "graph", "causes", vega, chosen, "--hops", "99").code == 2
+
+
+def test_evidence_by_a_person_is_proposed_and_taken_back(arbor: Arbor, vega: str) -> None:
+    frost = added(arbor, "Frost in May is rare.")
+    believed = arbor(
+        "self", "belief", "add", vega, "Frost comes in May.", "--confidence", "0.6", "--json"
+    ).json
+    belief = f"belief:{believed['id']}"
+    drawn = arbor("memory", "graph", "relate", vega, frost, "contradicts", belief, "--json").json
+    assert drawn["proposed"] == "proposed to be less sure of the belief"
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert not BeliefEvidence.objects.get(memory_id=frost).supports
+    arbor("memory", "graph", "unrelate", vega, frost, belief)
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert not BeliefEvidence.objects.exists()
+
+    fact = arbor(
+        "memory",
+        "add",
+        vega,
+        "It froze in May.",
+        "--type",
+        "semantic",
+        "--supports-belief",
+        believed["id"],
+        "--json",
+    ).json
+    with tenant_transaction(tenant_by_slug("acme").id):
+        assert BeliefEvidence.objects.get(memory_id=fact["id"]).supports

@@ -21,11 +21,13 @@ from apps.memories.services.graph.traversal import (
     find_path,
     find_supporting_evidence,
 )
+from apps.memories.services.store.remember import store
 from apps.tenants.scope import APP, tenant_transaction
 from arbor.errors import Invalid, LimitReached, NotFound
 from arbor.memory.relations import GraphNode, GraphNodeKind, Relation, TraversedNode
 from tests.factories.goals import GoalFactory
 from tests.factories.memories import MemoryFactory
+from tests.integration.memories.conftest import turns
 from tests.integration.memories.test_graph import a_concept, a_goal, memories_in, tie
 
 MEMORIES = 9
@@ -302,3 +304,23 @@ def test_a_deleted_memory_is_hidden_and_a_path_to_itself_is_empty(mind: Agent) -
         itself = find_path(agent_id=mind.id, start=one, end=one)
     (end,) = itself.found
     assert (end.id, end.hops, end.path) == (one.id, 0, ())
+
+
+def test_the_next_memory_of_an_episode_is_reached_by_rule(mind: Agent) -> None:
+    with tenant_transaction(mind.tenant_id):
+        first, second, third = store(
+            agent_id=mind.id,
+            memories=turns("It rained.", "The river rose.", "The bridge closed."),
+            vectors=None,
+        ).ids
+        node = GraphNode(GraphNodeKind.MEMORY, second)
+        after = find_connected(agent_id=mind.id, node=node, hops=1, relations=[Relation.TEMPORAL_NEXT]).found
+        way = find_path(
+            agent_id=mind.id,
+            start=GraphNode(GraphNodeKind.MEMORY, first),
+            end=GraphNode(GraphNodeKind.MEMORY, third),
+            directed=True,
+        ).found
+        assert not Edge.objects.exists()
+    assert {found.id for found in after} == {first, third}
+    assert [tie.relation for tie in way[0].path] == [Relation.TEMPORAL_NEXT] * 2

@@ -13,6 +13,7 @@ import pytest
 from apps.agents.models import Agent
 from apps.memories.models import Memory, Mind
 from apps.memories.services.embedding.minds import installation_model
+from apps.memories.services.jobs.reindexing import reindex_words
 from apps.memories.services.retention.archive import archive
 from apps.memories.services.store import appraisal
 from apps.memories.services.store.placement import Remembered, ToRemember
@@ -266,6 +267,8 @@ def test_placing_in_steps_equals_storing_one_by_one(
             for (number, _, _), result in zip(step, results, strict=True):
                 placed[number].append(result)
         writer.write()
+    # Details that were added one by one are indexed by maintenance, those of one draft at once.
+    reindex_words()
     for number in range(3):
         assert without_ids(together[number], placed[number]) == without_ids(singly[number], stored[number])
         assert all_of(together[number]) == all_of(singly[number])

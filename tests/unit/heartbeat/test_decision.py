@@ -201,7 +201,14 @@ def test_a_permitted_action_has_complete_and_clean_parameters() -> None:
         "episode": "",
     }
     assert recall.params == {"query": "ferries", "limit": 5, **nothing}
-    assert remember.params == {"content": "x", "type": "episodic", "importance": 0.7}
+    assert remember.params == {
+        "content": "x",
+        "type": "episodic",
+        "importance": 0.7,
+        "steps": [],
+        "context": "",
+        "pattern": "",
+    }
     assert remember.ignored == ["mood"]
     assert connect.params["relation"] == "derived_from"
 

@@ -9,7 +9,7 @@ import pytest
 from arbor.heartbeat.params.outward import BrainstormGoalsParams
 from tests.unit.heartbeat.reply_checks import assert_parsed
 
-STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None}
+STEP: dict[str, Any] = {"precondition": None, "postcondition": None, "estimated_ticks": None, "follows": None}
 
 
 @pytest.mark.parametrize(

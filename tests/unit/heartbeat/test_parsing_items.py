@@ -50,6 +50,7 @@ WHOLE: dict[str, Any] = {
                     "precondition": "it is day",
                     "postcondition": "I have seen it",
                     "estimated_ticks": 2,
+                    "follows": "memory",
                 }
             ],
             "estimated_ticks": 3,

@@ -19,7 +19,14 @@ COMPLETE_REPLY: dict[str, Any] = {
     "actions": [
         {
             "action": "remember",
-            "params": {"content": "x", "type": None, "importance": 0.4},
+            "params": {
+                "content": "x",
+                "type": None,
+                "importance": 0.4,
+                "steps": None,
+                "context": None,
+                "pattern": None,
+            },
             "reasoning": "why",
             "goal_id": None,
             "intent_id": "i",
@@ -60,6 +67,7 @@ COMPLETE_REPLY: dict[str, Any] = {
                     "precondition": None,
                     "postcondition": "it is known",
                     "estimated_ticks": 1,
+                    "follows": "memory",
                 }
             ],
             "estimated_ticks": 2,

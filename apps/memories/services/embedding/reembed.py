@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import batched
 from typing import Any
@@ -33,7 +33,7 @@ from apps.tenants.statements import change
 from arbor.embedding.backoff import embedder_retry_delay
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import AlreadyExists, EmbeddingFailed
-from arbor.memory.lexical import document_vector
+from arbor.memory.detail_text import indexed_terms
 from arbor.memory.values import MemoryStatus
 
 log = structlog.get_logger(__name__)
@@ -69,6 +69,7 @@ class _Text:
     content: str
     role: str
     session: str
+    detail: Mapping[str, Any]
     #: The places of the terms that are in the index now.
     places: frozenset[int]
 
@@ -128,7 +129,8 @@ class Reembedding:
             with tenant_transaction(move.tenant_id):
                 memories = Memory.objects.filter(agent_id=move.agent_id, id__in=list(ids)).order_by("id")
                 texts = [
-                    _text(row) for row in memories.values_list("id", "content", "role", "session", "lexical")
+                    _text(row)
+                    for row in memories.values_list("id", "content", "role", "session", "detail", "lexical")
                 ]
             rows = self._next_rows(move.tenant_id, texts)
             with tenant_transaction(move.tenant_id):
@@ -183,7 +185,7 @@ class Reembedding:
     def _next_terms(self, text: _Text) -> str | None:
         """Return the terms that fit into the index beside the new vector, if they differ from the present ones."""
         words = fitting(
-            document_vector(text.content, speaker=text.role),
+            indexed_terms(text.content, speaker=text.role, detail=text.detail),
             session=text.session,
             dimension=self.model.dimension,
         )
@@ -228,9 +230,9 @@ def _as_move(row: tuple[Any, ...]) -> Move:
 
 
 def _text(row: tuple[Any, ...]) -> _Text:
-    memory_id, content, role, session, lexical = row
+    memory_id, content, role, session, detail, lexical = row
     places = frozenset(terms_of(lexical))
-    return _Text(id=memory_id, content=content, role=role, session=session, places=places)
+    return _Text(id=memory_id, content=content, role=role, session=session, detail=detail, places=places)
 
 
 def _missing(agent_id: UUID, model: EmbeddingModel) -> QuerySet[Memory]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from arbor.memory.neighborhood import BESIDE
+
 # Insert links in bulk, and strengthen those that are weaker, in one statement.
 LINK_CONCEPTS = """
 INSERT INTO memories_memoryconcept (tenant_id, concept_id, memory_id, strength, created_at)
@@ -158,8 +160,8 @@ WITH touched AS (
     WHERE e.tenant_id = %(tenant)s AND e.agent_id = ANY(%(agents)s::uuid[]) AND near.kind = 'memory'
         AND (e.source_id = ANY(%(ends)s::uuid[]) OR e.target_id = ANY(%(ends)s::uuid[]))
 )
-INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed)
-SELECT m.tenant_id, m.id, m.agent_id, true, true, true, false
+INSERT INTO memories_upkeep (tenant_id, memory_id, agent_id, stale, unclustered, unextracted, unweighed, unindexed)
+SELECT m.tenant_id, m.id, m.agent_id, true, true, true, false, true
 FROM touched CROSS JOIN LATERAL (
     SELECT tenant_id, id, agent_id FROM memories_memory WHERE tenant_id = %(tenant)s AND id = touched.id LIMIT 1
 ) m ORDER BY m.id
@@ -199,6 +201,18 @@ SELECT memory_id, 'memory', concept_id, 'instance_of', strength, false FROM memo
 WHERE tenant_id = %(tenant)s AND concept_id = ANY(w.frontier) AND 'instance_of' = ANY(%(back)s)
 """
 
+# What comes next in an episode, by a rule and without rows: its order is that of its memories.
+_NEXT = """
+UNION ALL
+SELECT beside.id, 'memory', m.id, 'temporal_next', {weight}, {onward} FROM memories_memory m CROSS JOIN LATERAL (
+    SELECT id FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND episode_id = m.episode_id AND sequence {beyond} m.sequence
+    ORDER BY sequence {order} LIMIT 1
+) beside
+WHERE m.tenant_id = %(tenant)s AND m.agent_id = %(agent)s AND m.id = ANY(w.frontier)
+    AND 'temporal_next' = ANY(%({followed})s)
+"""
+
 _PARENTS = """
 UNION ALL
 SELECT id, '{kind}', parent_id, 'parent_of', 1.0, true FROM {table}
@@ -222,6 +236,8 @@ WITH RECURSIVE walk AS (
             SELECT * FROM (
                 SELECT DISTINCT ON (id) * FROM (
                     {_LINKS}
+                    {_NEXT.format(weight=BESIDE, onward="true", beyond=">", order="ASC", followed="onward")}
+                    {_NEXT.format(weight=BESIDE, onward="false", beyond="<", order="DESC", followed="back")}
                     {_PARENTS.format(kind="concept", table="memories_concept")}
                     {_PARENTS.format(kind="goal", table="goals_goal")}
                 ) link WHERE id <> ALL(w.visited) ORDER BY id, weight DESC, relation, via, onward

@@ -1,7 +1,8 @@
 """Query an agent's knowledge graph: each query is a bounded traversal in one recursive statement.
 
 Beside the stored edges, a traversal follows relations that other tables imply: of memories to their concepts
-(INSTANCE_OF), and of concepts and goals to their parts (PARENT_OF). Archived memories remain parts of paths; deleted rows
+(INSTANCE_OF), and of concepts and goals to their parts (PARENT_OF), the next memory of an episode comes after
+the one before it (TEMPORAL_NEXT). Archived memories remain parts of paths; deleted rows
 are not returned.
 """
 
@@ -13,10 +14,10 @@ from typing import Any
 from uuid import UUID
 
 from django.db import OperationalError, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from psycopg.errors import QueryCanceled
 
-from apps.memories.models import Edge
+from apps.memories.models import Edge, Memory
 from apps.memories.services.graph import queries
 from apps.memories.services.graph.relations import labels_of
 from apps.tenants.statements import fetch
@@ -43,6 +44,7 @@ from arbor.memory.relations import (
     unfold,
     within_bound,
 )
+from arbor.memory.values import MemoryStatus
 
 #: Edges to supporting evidence at most: direct evidence, and the evidence for that.
 EVIDENCE_HOPS = 2
@@ -93,11 +95,14 @@ def find_path(
 
 
 def find_contradictions(*, agent_id: UUID, about: GraphNode | None = None) -> TraversalResult[Contradiction]:
-    """Return pairs of contradicting nodes, of the whole graph or with one node, the most certain first.
+    """Return pairs of contradicting nodes, of the whole graph or with one node, the most certain first. Not what is archived.
 
     At most MAX_NODES; `bounded` is set if there are more. Raises NotFound for a node of another agent.
     """
-    edges = Edge.objects.filter(agent_id=agent_id, relation=Relation.CONTRADICTS.value)
+    retired = Memory.objects.filter(
+        id__in=[OuterRef("source_id"), OuterRef("target_id")], status=MemoryStatus.ARCHIVED
+    )
+    edges = Edge.objects.filter(~Exists(retired), agent_id=agent_id, relation=Relation.CONTRADICTS.value)
     if about is not None:
         edges = edges.filter(Q(source_id=about.id) | Q(target_id=about.id))
     with _statement_timeout():

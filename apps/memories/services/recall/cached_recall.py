@@ -28,7 +28,7 @@ from apps.memories.services.recall.packed_rows import (
     unpack,
     uuid_array,
 )
-from apps.memories.services.recall.scan import Query, ScanResult
+from apps.memories.services.recall.scan import Query, ScanResult, StoredText
 from arbor.memory.activation import levels_after
 from arbor.memory.candidates import Candidates, Places, microseconds
 from arbor.memory.fusion import ScoreInputs, contenders, lasting_terms
@@ -84,7 +84,7 @@ class MemoryState:
     ties: Ties
     uses: Uses
     #: A text for each memory that was asked for, None where it is gone; empty if there were too many.
-    contents: Sequence[str | None]
+    texts: Sequence[StoredText | None]
 
 
 def read_state(*, lenders: Halves, ids: Halves, requests: int) -> MemoryState:
@@ -93,7 +93,7 @@ def read_state(*, lenders: Halves, ids: Halves, requests: int) -> MemoryState:
     One statement for any number of agents, for none if nothing is asked for.
     """
     if not len(lenders) and not len(ids):
-        return _state(None, None, None)
+        return _state(None, None, None, None)
     return _state(
         *fetch_packed(
             queries.MEMORY_STATE,
@@ -104,7 +104,7 @@ def read_state(*, lenders: Halves, ids: Halves, requests: int) -> MemoryState:
     )
 
 
-def _state(ties: Any, uses: Any, contents: Any) -> MemoryState:
+def _state(ties: Any, uses: Any, contents: Any, details: Any) -> MemoryState:
     tied, used = unpack(ties, _TIE), unpack(uses, _USE)
     last = used["used"].astype(np.int64)
     recalled = last != _NEVER_USED
@@ -122,7 +122,10 @@ def _state(ties: Any, uses: Any, contents: Any) -> MemoryState:
             level=used["level"].astype(np.float64),
             active=moments(used["active"]),
         ),
-        contents=contents or (),
+        texts=[
+            None if content is None else StoredText(content, detail)
+            for content, detail in zip(contents or (), details or (), strict=True)
+        ],
     )
 
 
@@ -168,7 +171,7 @@ class _Known:
     #: In order.
     rows: Places
     uses: Uses
-    contents: Sequence[str | None]
+    texts: Sequence[StoredText | None]
 
 
 def _found(searches: Sequence[MindSearch]) -> list[ScanResult]:
@@ -216,7 +219,7 @@ def _part(state: MemoryState, rows: Places, first: int) -> _Known:
     return _Known(
         rows=rows,
         uses=state.uses.part(first, len(rows)),
-        contents=state.contents[first : first + len(rows)],
+        texts=state.texts[first : first + len(rows)],
     )
 
 
@@ -255,7 +258,7 @@ def _with_state(search: MindSearch, found: ScanResult, rows: Places, known: _Kno
     return replace(
         found,
         candidates=_used(search, found.candidates, at, is_candidate, known.uses),
-        contents=_contents(at, is_candidate, known.contents),
+        texts=_texts(at, is_candidate, known.texts),
     )
 
 
@@ -278,10 +281,10 @@ def _used(
     return replace(candidates, used=used, uses=uses, level=level)
 
 
-def _contents(at: Places, is_candidate: Places, contents: Sequence[str | None]) -> Mapping[int, str]:
+def _texts(at: Places, is_candidate: Places, texts: Sequence[StoredText | None]) -> Mapping[int, StoredText]:
     """Return the texts that are known, by the places of their candidates."""
     return {
-        place: content
-        for place, candidate, content in zip(at.tolist(), is_candidate.tolist(), contents, strict=False)
-        if candidate and content is not None
+        place: text
+        for place, candidate, text in zip(at.tolist(), is_candidate.tolist(), texts, strict=False)
+        if candidate and text is not None
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from apps.memories.services.embedding.queries import QUERY_VECTOR
 from arbor.memory.activation import CAP, FLOOR, MOST_KEPT, MOST_REACHED, MOST_TELLING, SPREAD
+from arbor.memory.detail_text import HIDDEN_FIELDS, PRACTICE_FIELD
 from arbor.memory.fusion import DEVIATIONS, LEAST_DEVIATION, LENDERS, REMINDED
 from arbor.memory.neighborhood import HIGHEST
 
@@ -150,6 +151,16 @@ WITH faded AS MATERIALIZED (
 DELETE FROM memories_activation a USING faded WHERE a.tenant_id = %(tenant)s AND a.memory_id = faded.memory_id
 """  # noqa: S608
 
+# Part: what prompts show of a memory's detail, as text; null for nothing, as with plain turns of a conversation.
+# A procedure always has one: its outcomes so far.
+RECALLED_DETAIL = f"""CASE
+    WHEN m.type = 'procedural' THEN (m.detail || jsonb_build_object('{PRACTICE_FIELD}', (
+        SELECT jsonb_build_array(p.successes, p.failures) FROM memories_practice p
+        WHERE p.tenant_id = %(tenant)s AND p.memory_id = m.id LIMIT 1
+    )))::text
+    WHEN m.detail <> '{{}}' THEN nullif(m.detail - '{{{",".join(HIDDEN_FIELDS)}}}'::text[], '{{}}')::text
+END"""  # noqa: S608 (our own names)
+
 # Read uses, neighborhoods and texts packed as bytes: a tenth of the work of rows.
 # What was never used has no row. LIMIT 1: by key.
 MEMORY_STATE = f"""
@@ -173,12 +184,15 @@ SELECT (
     LEFT JOIN LATERAL (SELECT memory_id, level, at FROM memories_activation
         WHERE tenant_id = %(tenant)s AND memory_id = memory.id LIMIT 1) v ON true
     WHERE a.memory_id IS NOT NULL OR v.memory_id IS NOT NULL
-), (
-    SELECT array_agg(
-        (SELECT content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = memory.id) ORDER BY memory.place
-    )
-    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS memory (id, place) WHERE %(with_contents)s
-)
+), texts.contents, texts.details
+FROM (
+    SELECT array_agg(text.content ORDER BY memory.place) AS contents,
+        array_agg(text.detail ORDER BY memory.place) AS details
+    FROM unnest(%(ids)s::uuid[]) WITH ORDINALITY AS memory (id, place)
+    LEFT JOIN LATERAL (SELECT m.content, {RECALLED_DETAIL} AS detail FROM memories_memory m
+        WHERE m.tenant_id = %(tenant)s AND m.id = memory.id LIMIT 1) text ON true
+    WHERE %(with_contents)s
+) texts
 """  # noqa: S608 (our own number)
 
 # A suspended tenant, or an agent that is gone, has no row: nothing at hand is used then. What the tables have from another
@@ -267,10 +281,11 @@ SELECT near.id, near.name, near.keywords::json, near.centre, nearest.cosine, bac
 FROM background, near JOIN nearest ON nearest.cluster_id = near.id WHERE nearest.cosine IS NOT NULL
 """  # noqa: S608 (our own numbers)
 
-# Read the texts of what was recalled; part of every recall.
-CONTENTS = """
-SELECT id, content FROM memories_memory WHERE tenant_id = %(tenant)s AND id = ANY(%(ids)s::uuid[])
-"""
+# Read the texts and details of what was recalled; part of every recall.
+CONTENTS = f"""
+SELECT m.id, m.content, {RECALLED_DETAIL} FROM memories_memory m
+WHERE m.tenant_id = %(tenant)s AND m.id = ANY(%(ids)s::uuid[])
+"""  # noqa: S608 (our own part)
 
 # Part: the columns of a candidate, packed.
 SCAN_ROW = """m.id, m.session, m.position, m.role, m.type, m.occurred_at,

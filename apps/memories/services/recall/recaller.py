@@ -5,7 +5,7 @@ Nothing is approximate: every memory of the agent is scored, and one ranker orde
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -17,13 +17,15 @@ from apps.memories.services.recall import queries
 from apps.memories.services.recall.activation import note_recall
 from apps.memories.services.recall.cached_recall import find_at_hand
 from apps.memories.services.recall.mind_cache import MINDS, MindAtHand
-from apps.memories.services.recall.scan import Query, ScanResult, scan
+from apps.memories.services.recall.scan import Query, ScanResult, StoredText, scan
 from apps.memories.services.store.term_counts import TermStatistics, read_term_statistics
+from apps.tenants.encoding import from_json
 from apps.tenants.scope import tenant_transaction
 from apps.tenants.statements import fetch
 from arbor.embedding.models import EmbeddingModel
 from arbor.errors import EmbeddingFailed
 from arbor.memory.candidates import moment
+from arbor.memory.detail_text import detail_lines
 from arbor.memory.fusion import Ranked, ScoreInputs, all_terms, rank, select_best
 from arbor.memory.lexical import looked_up, query_terms
 from arbor.memory.mind.row_filter import can_answer
@@ -211,16 +213,21 @@ def find(queries: Sequence[Query], minds: Mapping[UUID, MindAtHand]) -> list[tup
 def recalled(answers: Sequence[tuple[Query, ScanResult]]) -> list[list[Recalled]]:
     """Return the best of what each query found, whole; what was deleted a moment ago is left out."""
     ranked = [(found, _ranked(query, found)) for query, found in answers]
-    missing = {place.id for found, places in ranked for place in places if place.index not in found.contents}
-    contents: dict[UUID, str] = dict(fetch(queries.CONTENTS, ids=sorted(missing))) if missing else {}
+    missing = {place.id for found, places in ranked for place in places if place.index not in found.texts}
+    texts = _read_texts(missing)
     return [
         [
-            _whole(found, place, content)
+            _whole(found, place, text)
             for place in places
-            if (content := found.contents.get(place.index, contents.get(place.id))) is not None
+            if (text := found.texts.get(place.index, texts.get(place.id))) is not None
         ]
         for found, places in ranked
     ]
+
+
+def _read_texts(ids: Collection[UUID]) -> dict[UUID, StoredText]:
+    rows = fetch(queries.CONTENTS, ids=sorted(ids)) if ids else ()
+    return {memory_id: StoredText(content, detail) for memory_id, content, detail in rows}
 
 
 def _ranked(query: Query, found: ScanResult) -> list[Ranked]:
@@ -241,14 +248,16 @@ def _ranked(query: Query, found: ScanResult) -> list[Ranked]:
     )
 
 
-def _whole(found: ScanResult, place: Ranked, content: str) -> Recalled:
+def _whole(found: ScanResult, place: Ranked, text: StoredText) -> Recalled:
+    kind = MemoryType(found.type[place.index])
     return Recalled(
         id=place.id,
-        type=MemoryType(found.type[place.index]),
-        content=content,
+        type=kind,
+        content=text.content,
         role=found.candidates.role[place.index],
         session=found.session[place.index],
         occurred_at=moment(found.candidates.occurred[place.index]),
         importance=float(found.candidates.importance[place.index]),
         terms=place.terms,
+        details=detail_lines(kind, from_json(text.detail)) if text.detail else (),
     )

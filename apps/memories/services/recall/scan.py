@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -90,6 +90,13 @@ class Query:
     weights: Weights = DEFAULT_WEIGHTS
 
 
+class StoredText(NamedTuple):
+    """A memory's text, and what prompts show of its detail, as JSON; none for nothing."""
+
+    content: str
+    detail: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanResult:
     """Candidates, the background statistics of that mind, and beside each candidate the columns that are returned with it."""
@@ -105,7 +112,7 @@ class ScanResult:
     #: contenders alone.
     lasting: Mapping[str, Numbers] | None = None
     #: Texts that are known already, by the places of their candidates.
-    contents: Mapping[int, str] = field(default_factory=dict)
+    texts: Mapping[int, StoredText] = field(default_factory=dict)
 
 
 def scan(query: Query) -> ScanResult:

@@ -228,3 +228,8 @@ def set_flags(memory_ids: Sequence[UUID]) -> None:
     Upkeep.objects.filter(memory_id__in=list(memory_ids)).update(
         stale=True, unclustered=True, unextracted=~Exists(linked)
     )
+
+
+def flag_for_reindexing(memory_ids: Sequence[UUID]) -> None:
+    """Have the words of these memories' details indexed again by `reindex_words`. One statement."""
+    Upkeep.objects.filter(memory_id__in=list(memory_ids)).update(unindexed=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -163,3 +164,31 @@ def record_outcome(*, agent_id: UUID, memory_id: UUID, success: bool) -> Practis
     practice.last_at = datetime.now(UTC)
     practice.save()
     return Practised(successes=practice.successes, failures=practice.failures)
+
+
+def count_outcomes(outcomes: Sequence[tuple[UUID, UUID, bool]]) -> None:
+    """Count that procedures of several agents were followed: agent, memory, whether it worked. One statement.
+
+    Nothing for a memory that is not this agent's, or is no procedure; no statement for nothing.
+    """
+    counts: Counter[tuple[UUID, UUID, bool]] = Counter(outcomes)
+    if not counts:
+        return
+    rows = [
+        {
+            "agent": agent_id,
+            "id": memory_id,
+            "successes": counts[agent_id, memory_id, True],
+            "failures": counts[agent_id, memory_id, False],
+        }
+        for agent_id, memory_id in sorted({(agent_id, memory_id) for agent_id, memory_id, _ in counts})
+    ]
+    change(queries.COUNT_OUTCOMES, rows=to_json(rows))
+
+
+def inherit_practice(*, old_id: UUID, new_id: UUID) -> None:
+    """Copy the outcomes of a procedure to the one that it evolved into, unless that one has some. Up to two statements."""
+    practice = Practice.objects.filter(memory_id=old_id).first()
+    if practice is not None:
+        counts = {name: getattr(practice, name) for name in ("successes", "failures", "last_at")}
+        Practice.objects.get_or_create(tenant_id=current_tenant(), memory_id=new_id, defaults=counts)

@@ -171,8 +171,8 @@ WITH episodes AS ({WRITE_EPISODES}), {COUNT_TERMS}, grown AS ({MARK_GROWN}), min
     )
     RETURNING agent_id, id
 )
-INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed)
-SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]) FROM stored
+INSERT INTO memories_upkeep (tenant_id, agent_id, memory_id, stale, unclustered, unextracted, unweighed, unindexed)
+SELECT %(tenant)s, agent_id, id, true, true, true, id = ANY(%(unweighed)s::uuid[]), false FROM stored
 """  # noqa: S608 (our own words)
 
 # Write what being remembered again has changed, of several agents.
@@ -194,6 +194,19 @@ INSERT INTO memories_edge (tenant_id, agent_id, id, source_kind, source_id, targ
 SELECT %(tenant)s, r.agent, r.id, %(memory)s, r.old, %(memory)s, r.new, %(relation)s, 1, '', r.origin, now()
 FROM json_to_recordset(%(rows)s::json) AS r(id uuid, agent uuid, old uuid, new uuid, origin text)
 ON CONFLICT DO NOTHING
+"""
+
+# Add outcomes of procedures to their counts, of several agents.
+COUNT_OUTCOMES = """
+INSERT INTO memories_practice AS p (tenant_id, memory_id, successes, failures, last_at)
+SELECT m.tenant_id, m.id, r.successes, r.failures, now()
+FROM json_to_recordset(%(rows)s::json) AS r(agent uuid, id uuid, successes int, failures int)
+CROSS JOIN LATERAL (
+    SELECT tenant_id, id FROM memories_memory
+    WHERE tenant_id = %(tenant)s AND id = r.id AND agent_id = r.agent AND type = 'procedural' LIMIT 1
+) m ORDER BY m.id
+ON CONFLICT (tenant_id, memory_id) DO UPDATE SET successes = p.successes + EXCLUDED.successes,
+    failures = p.failures + EXCLUDED.failures, last_at = EXCLUDED.last_at
 """
 
 # Relate memories of several agents, and mark their neighborhoods, in one statement.

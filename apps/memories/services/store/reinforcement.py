@@ -11,6 +11,7 @@ from uuid import UUID
 from apps.memories.services.store.appraisal import Weight
 from apps.tenants.encoding import from_json
 from arbor.memory.content import content_hash
+from arbor.memory.detail_text import indexed_words
 from arbor.memory.details import SemanticDetail, read_detail
 from arbor.memory.duplicates import WORDINGS_KEPT, merged
 from arbor.memory.importance import at_least
@@ -46,6 +47,8 @@ class PlacedMemory:
     changed: bool = False
     woken: bool = False
     revived: bool = False
+    #: Its detail has other words than the word index.
+    reworded: bool = False
     #: To be written: how often it was remembered again, and the wordings beyond those that are kept.
     times: int = 0
     unkept: int = 0
@@ -142,7 +145,7 @@ class PlacedMemory:
     def mark_written(self) -> None:
         """Mark the memory as written."""
         self.written = True
-        self.changed = self.woken = self.revived = False
+        self.changed = self.woken = self.revived = self.reworded = False
         self.times = self.unkept = 0
 
     def _reinforce(self, memory: NewMemory, weight: Weight) -> None:
@@ -164,6 +167,7 @@ class PlacedMemory:
         detail = self._merged(memory)
         if detail is None or detail == self.detail:
             return
+        self.reworded = self.reworded or indexed_words(detail) != indexed_words(self.detail)
         before, self.detail, self.changed = self.detail, detail, True
         if self.type is MemoryType.SEMANTIC and new_sources(
             _semantic(before).sources, _semantic(detail).sources

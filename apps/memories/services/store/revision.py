@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from django.db.models import F
+
 from apps.audit.models import AuditAction
 from apps.audit.services import record
 from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import Vectors
 from apps.memories.services.graph.relations import NewRelation, relate
 from apps.memories.services.retention.archive import archive, reinforce
+from apps.memories.services.store.provenance import inherit_practice
 from apps.memories.services.store.remember import store
 from apps.memories.services.store.term_counts import lock_minds
 from arbor.embedding.models import EmbeddingModel
@@ -27,23 +30,28 @@ from arbor.memory.values import MemoryStatus, MemoryType, NewMemory
 DOUBTED_SHARE = 0.5
 _READ = (
     "type", "content", "importance", "trust", "role", "occurred_at", "emotional_valence", "detail", "status",
-    "content_hash",
+    "content_hash", "retention",
 )  # fmt: skip
 
 
 def memory_of(*, agent_id: UUID, memory_id: UUID) -> dict[str, Any]:
     """Return an active memory of the agent: type, content, importance, trust, role, occurred_at, detail… One statement.
 
+    `practice` are the successes and failures of a procedure that was followed, None of anything else.
+
     Raises NotFound for one that is not the agent's, or is archived.
     """
     found: dict[str, Any] | None = (
-        Memory.objects.filter(agent_id=agent_id, id=memory_id).values(*_READ).first()
+        Memory.objects.filter(agent_id=agent_id, id=memory_id)
+        .values(*_READ, successes=F("practice__successes"), failures=F("practice__failures"))
+        .first()
     )
     if found is None:
         raise NotFound(f"there is no memory {memory_id} of this agent")
     if found["status"] != MemoryStatus.ACTIVE:
         raise NotFound(f"memory {memory_id} is archived; a person can bring it back")
-    return found
+    successes, failures = found.pop("successes"), found.pop("failures")
+    return found | {"practice": None if successes is None else [successes, failures]}
 
 
 def keep(*, agent_id: UUID, memory_id: UUID, reason: str, actor: str) -> None:
@@ -122,6 +130,8 @@ def revise(
         origin=becomes.source,
     )
     relate(agent_id=agent_id, new=evolution)
+    if before["practice"] and becomes.detail.get("steps") == before["detail"].get("steps"):
+        inherit_practice(old_id=memory_id, new_id=new_id)
     _record(
         agent_id,
         memory_id,

@@ -16,7 +16,7 @@ from apps.memories.models import Memory
 from apps.memories.services.embedding.embedding import embedder_for
 from apps.memories.services.embedding.literals import fitting, sparsevec_text
 from apps.memories.services.graph.neighborhoods import mark_around_all, mark_stale
-from apps.memories.services.retention.archive import reinforce, set_flags
+from apps.memories.services.retention.archive import flag_for_reindexing, reinforce, set_flags
 from apps.memories.services.store import queries
 from apps.memories.services.store.drafts import Insertion, MindDraft
 from apps.memories.services.store.reinforcement import PlacedMemory
@@ -26,8 +26,8 @@ from apps.tenants.encoding import to_json
 from apps.tenants.postgresql.arrays import Reals
 from apps.tenants.statements import change
 from arbor.ids import uuid7
+from arbor.memory.detail_text import indexed_terms
 from arbor.memory.duplicates import WORDINGS_KEPT
-from arbor.memory.lexical import document_vector
 from arbor.memory.relations import GraphNodeKind, Relation
 
 #: Memories stored at once from which an agent's quota is looked at soon. Fewer, such as a heartbeat's, wait for the daily
@@ -90,7 +90,7 @@ def _mind(draft: MindDraft) -> dict[str, Any]:
 
 def _terms(draft: MindDraft, insertion: Insertion) -> dict[int, float]:
     memory = insertion.memory
-    terms = document_vector(memory.content, speaker=memory.role)
+    terms = indexed_terms(memory.content, speaker=memory.role, detail=insertion.placed.detail)
     return fitting(terms, session=memory.session, dimension=draft.model.dimension)
 
 
@@ -151,6 +151,8 @@ def _write_changes(drafts: Sequence[MindDraft]) -> None:
     )
     if changed := [_changing(placed) for placed in touched if placed.changed and placed.written]:
         change(queries.CHANGE_MEMORIES, rows=to_json(changed))
+    if reworded := [placed.id for placed in touched if placed.reworded and placed.written]:
+        flag_for_reindexing(reworded)
     if again := {placed.id: placed.times for placed in touched if placed.times}:
         reinforce(again)
     woken: dict[UUID, list[UUID]] = {}

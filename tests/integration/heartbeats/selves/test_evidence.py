@@ -1,0 +1,190 @@
+"""Evidence that people draw, contradictions of memories, and what led to what the self became."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.memories.models import Memory
+from apps.memories.services.graph.relations import NewRelation, relate, unrelate
+from apps.memories.services.graph.traversal import find_causes, find_contradictions
+from apps.memories.services.retention.archive import archive
+from apps.memories.services.store.create import Creation, create_memories
+from apps.memories.services.store.revision import doubt
+from apps.selves.models import Belief, BeliefEvidence, Proposal
+from apps.selves.services.alignment import resonance_of
+from apps.selves.services.beliefs import add_belief
+from apps.selves.services.evidence import note_new_facts, record_evidence, withdraw_evidence
+from apps.selves.services.proposals import accept, propose
+from apps.tenants.scope import tenant_transaction
+from arbor.clock import SystemClock
+from arbor.memory.details import SemanticDetail
+from arbor.memory.relations import GraphNode, GraphNodeKind, Relation
+from arbor.selves.proposals import NewProposal, ProposalKind
+from arbor.selves.values import BeliefCategory, NewBelief
+from tests.integration.heartbeats.conftest import REST
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, memory_of
+
+RAIN = "North wind brings rain."
+FAIR = "The north wind brought fair weather."
+OF_BELIEFS = "## What speaks against your beliefs"
+OF_MEMORIES = "## Memories that contradict each other"
+
+
+@pytest.fixture
+def belief(agent: Agent) -> Belief:
+    """Return the agent's only belief, easily moved."""
+    with tenant_transaction(agent.tenant_id):
+        Belief.objects.filter(agent_id=agent.id).delete()
+        new = NewBelief(
+            statement=RAIN, category=BeliefCategory.WORLD, confidence=0.6, stability=0.2, source="test"
+        )
+        return add_belief(agent_id=agent.id, belief=new, actor="test")
+
+
+def against(agent: Agent, belief: Belief) -> UUID:
+    """Give the agent a fact against the belief, as `arbor memory add --against-belief` does."""
+    creation = Creation(
+        content=FAIR, detail=SemanticDetail(), source="operator", beliefs={belief.id: Relation.CONTRADICTS}
+    )
+    return create_memories(
+        tenant_id=agent.tenant_id,
+        agent_id=agent.id,
+        creations=[creation],
+        actor="test",
+        update_trust=note_new_facts,
+    ).ids[0]
+
+
+def of_memory(memory_id: UUID | str) -> GraphNode:
+    return GraphNode(GraphNodeKind.MEMORY, UUID(str(memory_id)))
+
+
+def test_a_fact_that_a_person_gives_against_a_belief_is_evidence(
+    heartbeats: HeartbeatRunner, agent: Agent, belief: Belief
+) -> None:
+    memory_id = against(agent, belief)
+    with tenant_transaction(agent.tenant_id):
+        assert not BeliefEvidence.objects.get(belief_id=belief.id, memory_id=memory_id).supports
+        proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
+    prompt = heartbeats.run(REST)
+    assert OF_BELIEFS in prompt
+    assert f"belief [{belief.id}] {RAIN} — memory [{memory_id}] {FAIR}" in prompt
+    assert str(proposal.id) in prompt
+
+
+def test_a_relation_that_a_person_takes_back_is_no_evidence(agent: Agent, belief: Belief) -> None:
+    memory_id = against(agent, belief)
+    ends = (of_memory(memory_id), GraphNode(GraphNodeKind.BELIEF, belief.id))
+    with tenant_transaction(agent.tenant_id):
+        assert withdraw_evidence(agent_id=agent.id, ends=ends) == 0
+        unrelate(agent_id=agent.id, source=ends[0], target=ends[1])
+        assert withdraw_evidence(agent_id=agent.id, ends=ends) == 1
+        assert not BeliefEvidence.objects.filter(belief_id=belief.id).exists()
+
+
+def test_a_retired_memory_speaks_against_nothing(
+    heartbeats: HeartbeatRunner, agent: Agent, belief: Belief
+) -> None:
+    memory_id = against(agent, belief)
+    other = memory_of(agent, "The wind rose at noon.")
+    with tenant_transaction(agent.tenant_id):
+        Proposal.objects.filter(agent_id=agent.id).delete()
+        archive(memory_ids=[memory_id], reason="wrong", actor="test")
+        new = NewRelation(
+            source=of_memory(other),
+            target=GraphNode(GraphNodeKind.BELIEF, belief.id),
+            relation=Relation.SUPPORTS,
+        )
+        tie = relate(agent_id=agent.id, new=new)
+        record_evidence(agent_id=agent.id, tie=tie, source="test")
+        proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
+    assert proposal.content.startswith("1 memories speak for it, 0 against it")
+    assert OF_BELIEFS not in heartbeats.run(REST)
+
+
+def contradicting(agent: Agent) -> tuple[str, str]:
+    first, second = memory_of(agent, "The mill is closed."), memory_of(agent, "The mill is open all day.")
+    with tenant_transaction(agent.tenant_id):
+        new = NewRelation(source=of_memory(first), target=of_memory(second), relation=Relation.CONTRADICTS)
+        relate(agent_id=agent.id, new=new)
+    return first, second
+
+
+def test_memories_that_contradict_each_other_reach_the_prompt(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
+    first, second = contradicting(agent)
+    prompt = heartbeats.run(REST)
+    assert OF_MEMORIES in prompt
+    assert f"memory [{second}] The mill is open all day. — memory [{first}] The mill is closed." in prompt
+
+
+@pytest.mark.parametrize("how", ["doubted", "retired"])
+def test_a_contradiction_is_settled_by_judging_one_side(
+    heartbeats: HeartbeatRunner, agent: Agent, how: str
+) -> None:
+    first, _ = contradicting(agent)
+    with tenant_transaction(agent.tenant_id):
+        assert len(find_contradictions(agent_id=agent.id).found) == 1
+        if how == "retired":
+            archive(memory_ids=[UUID(first)], reason="old", actor="test")
+        else:
+            doubt(agent_id=agent.id, memory_id=UUID(first), reason="old", actor="test")
+        # A doubted one is still remembered, and can be looked up.
+        assert len(find_contradictions(agent_id=agent.id).found) == (how == "doubted")
+    assert OF_MEMORIES not in heartbeats.run(REST)
+
+
+def accepted(agent: Agent, evidence: list[str], kind: ProposalKind, **change: Any) -> None:
+    with tenant_transaction(agent.tenant_id):
+        made = propose(
+            agent_id=agent.id,
+            proposals=[
+                NewProposal(
+                    kind=kind,
+                    content="I watch the wind.",
+                    confidence=0.7,
+                    source="test",
+                    change=change,
+                    evidence=evidence,
+                )
+            ],
+        ).made
+        accept(proposal_id=made[0].id, decided_by="test", reason="so it is", now=SystemClock().now())
+
+
+@pytest.mark.parametrize("kind", [ProposalKind.INSIGHT, ProposalKind.IDENTITY, ProposalKind.BELIEF])
+def test_causes_of_an_accepted_proposal_are_its_evidence(agent: Agent, kind: ProposalKind) -> None:
+    evidence = memory_of(agent, FAIR)
+    accepted(agent, [evidence, "no id"], kind)
+    with tenant_transaction(agent.tenant_id):
+        made = {
+            ProposalKind.INSIGHT: lambda: GraphNode(
+                GraphNodeKind.MEMORY, Memory.objects.get(content="I watch the wind.").id
+            ),
+            ProposalKind.IDENTITY: lambda: GraphNode(
+                GraphNodeKind.ASPECT, agent.aspects.get(content="I watch the wind.").id
+            ),
+            ProposalKind.BELIEF: lambda: GraphNode(
+                GraphNodeKind.BELIEF, agent.beliefs.get(statement="I watch the wind.").id
+            ),
+        }[kind]()
+        causes = find_causes(agent_id=agent.id, node=made).found
+        resonance = resonance_of(agent_id=agent.id, memory_id=UUID(evidence))
+    assert [str(cause.id) for cause in causes] == [evidence]
+    assert bool(resonance.aspects) == (kind is ProposalKind.IDENTITY)
+
+
+def test_causes_of_a_changed_belief_are_its_evidence(agent: Agent, belief: Belief) -> None:
+    memory_id = against(agent, belief)
+    with tenant_transaction(agent.tenant_id):
+        proposal = Proposal.objects.get(agent_id=agent.id, kind="belief")
+        accept(proposal_id=proposal.id, decided_by="test", reason="so it is", now=SystemClock().now())
+        node = GraphNode(GraphNodeKind.BELIEF, belief.id)
+        assert [cause.id for cause in find_causes(agent_id=agent.id, node=node).found] == [memory_id]
+        belief.refresh_from_db()
+    assert belief.confidence < 0.6

@@ -1,0 +1,175 @@
+"""What memories have beside their text, from the store to the prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from apps.agents.models import Agent
+from apps.agents.services.percepts import perceive
+from apps.goals.models import Goal, Intent
+from apps.goals.services.goals import create_goal
+from apps.memories.models import Memory, Practice
+from apps.memories.services.store.create import Creation, create_memories
+from apps.memories.services.store.provenance import record_outcome
+from apps.tenants.scope import tenant_transaction
+from arbor.goals.values import GoalState
+from arbor.ids import uuid7
+from arbor.memory.details import Detail, EpisodicDetail, ProceduralDetail, SemanticDetail
+from arbor.memory.trust import Source
+from tests.integration.heartbeats.conftest import REST, last_heartbeat
+from tests.integration.heartbeats.heartbeat_runner import HeartbeatRunner, action_of, memory_of, reply_of
+
+TITLE = "How to light the lamp of the lighthouse"
+STEPS = ("Trim the wick", "Open the vent", "Light it")
+SHOWN = "steps: 1. Trim the wick; 2. Open the vent; 3. Light it"
+
+
+def known(agent: Agent, content: str, detail: Detail) -> UUID:
+    return create_memories(
+        tenant_id=agent.tenant_id, agent_id=agent.id, creations=[Creation(content=content, detail=detail)]
+    ).ids[0]
+
+
+def test_a_prompt_shows_the_steps_of_what_is_recalled(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    with tenant_transaction(agent.tenant_id):
+        perceive(
+            agent_id=agent.id,
+            kind="environment",
+            content="Please light the lamp of the lighthouse",
+            actor="test",
+        )
+    prompt = heartbeats.run(REST)
+    assert f"{TITLE}\n    {SHOWN}\n    not tried yet" in prompt
+
+
+def test_a_recall_reads_the_steps_out(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    prompt = heartbeats.run(reply_of(actions=[action_of("recall", query="light the lamp")]), REST)
+    assert f"{TITLE}\n        {SHOWN}\n        not tried yet" in prompt
+
+
+def test_a_prompt_shows_the_outcome_of_a_recent_event(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    known(agent, "The storm came.", EpisodicDetail(action="closed the shutters", result="nothing broke"))
+    prompt = heartbeats.run(REST)
+    assert "The storm came.\n    done: closed the shutters\n    outcome: nothing broke" in prompt
+
+
+def made(agent: Agent) -> Memory:
+    """Return the memory that the only action of the latest heartbeat made."""
+    (action,) = last_heartbeat(agent).actions
+    assert (action["verdict"], action["outcome"]) == ("run", "success"), action
+    with tenant_transaction(agent.tenant_id):
+        return Memory.objects.get(id=action["memory_ids"][0])
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "stored"),
+    [
+        ({"steps": list(STEPS)}, "procedural", {"steps": list(STEPS)}),
+        ({"steps": "Trim the wick\n\nOpen the vent"}, "procedural", {"steps": list(STEPS[:2])}),
+        ({"pattern": "Light before dusk"}, "strategic", {"pattern": "Light before dusk"}),
+        ({"type": "episodic", "context": "at dusk"}, "episodic", {"context": "at dusk"}),
+    ],
+)
+def test_an_agent_remembers_steps_context_and_pattern(
+    heartbeats: HeartbeatRunner, agent: Agent, given: dict[str, Any], kind: str, stored: dict[str, Any]
+) -> None:
+    heartbeats.run(reply_of(actions=[action_of("remember", content=TITLE, **given)]))
+    memory = made(agent)
+    assert (memory.type, memory.detail) == (kind, stored)
+
+
+def test_a_fact_keeps_its_context_beside_its_source(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    heartbeats.run(
+        reply_of(actions=[action_of("remember", content="The oil lasts a night.", context="in winter")])
+    )
+    memory = made(agent)
+    assert (memory.type, memory.detail["context"]) == ("semantic", "in winter")
+    assert [source["kind"] for source in memory.detail["sources"]] == ["heartbeat"]
+
+
+def test_a_revised_procedure_keeps_its_steps_and_outcomes(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    memory_id = known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    with tenant_transaction(agent.tenant_id):
+        record_outcome(agent_id=agent.id, memory_id=memory_id, success=True)
+        Memory.objects.filter(id=memory_id).update(retention="permanent")
+    params = {"target": "memory", "id": str(memory_id)}
+    looked = heartbeats.run(reply_of(actions=[action_of("maintain", **params)]), REST)
+    assert "worked 1 of 1 times" in looked
+    judged = {"verdict": "revise", "content": "How to light the old lamp", "reason": "there are two"}
+    heartbeats.run(reply_of(actions=[action_of("maintain", **params, **judged)]))
+    revised = made(agent)
+    assert (revised.id != memory_id, revised.content) == (True, "How to light the old lamp")
+    assert (revised.detail, revised.retention) == ({"steps": list(STEPS)}, "permanent")
+    with tenant_transaction(agent.tenant_id):
+        assert Practice.objects.get(memory_id=revised.id).successes == 1
+
+
+def test_a_revised_fact_keeps_confidence_and_sources(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    source = Source(kind="document", reference="pilot.pdf", trust=0.9)
+    memory_id = known(agent, "The reef is deep.", SemanticDetail(confidence=0.5, sources=(source,)))
+    judged = {"verdict": "revise", "content": "The reef is ten fathoms deep.", "reason": "clearer"}
+    heartbeats.run(reply_of(actions=[action_of("maintain", target="memory", id=str(memory_id), **judged)]))
+    revised = made(agent)
+    assert revised.detail["confidence"] == 0.5
+    assert "pilot.pdf" in [written["reference"] for written in revised.detail["sources"]]
+    assert revised.trust <= 0.5
+
+
+def worked(memory_id: UUID, agent: Agent) -> tuple[int, int]:
+    """Return the successes and failures of a procedure."""
+    with tenant_transaction(agent.tenant_id):
+        practice = Practice.objects.filter(memory_id=memory_id).first()
+        return (practice.successes, practice.failures) if practice else (0, 0)
+
+
+def planned(heartbeats: HeartbeatRunner, agent: Agent, action: str, follows: str) -> str:
+    """Let the agent plan one step that follows a memory; return the intent's id."""
+    with tenant_transaction(agent.tenant_id):
+        Goal.objects.filter(agent_id=agent.id).delete()
+        goal = create_goal(agent_id=agent.id, title="Light the lamp", state=GoalState.ACTIVE)
+    step = {"action": action, "description": "Light it now", "follows": follows}
+    heartbeats.run(reply_of(decompositions=[{"goal_id": str(goal.id), "intentions": [step]}]))
+    with tenant_transaction(agent.tenant_id):
+        return str(Intent.objects.get(agent_id=agent.id, status="pending").id)
+
+
+def test_an_intent_that_follows_a_procedure_counts_its_outcome(
+    heartbeats: HeartbeatRunner, agent: Agent
+) -> None:
+    memory_id = known(agent, TITLE, ProceduralDetail(steps=STEPS))
+    intent_id = planned(heartbeats, agent, "connect", str(memory_id))
+
+    # Nothing has these ids, so the attempt fails.
+    wrong = action_of("connect", intent_id, from_id=str(uuid7()), to_id=str(uuid7()), relation="causes")
+    prompt = heartbeats.run(reply_of(actions=[wrong]))
+    assert f"follows {memory_id}" in prompt
+    assert f"    {TITLE}\n    {SHOWN}\n    not tried yet" in prompt
+    assert worked(memory_id, agent) == (0, 1)
+
+    other = memory_of(agent, "The oil is in the cellar.")
+    right = action_of("connect", intent_id, from_id=other, to_id=str(memory_id), relation="supports")
+    assert "worked 0 of 1 times" in heartbeats.run(reply_of(actions=[right]))
+    assert worked(memory_id, agent) == (1, 1)
+
+
+def test_a_step_follows_only_memories_of_its_agent(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    intent_id = planned(heartbeats, agent, "reflect", str(uuid7()))
+    assert "there is none with this one" in str(last_heartbeat(agent).dropped)
+    heartbeats.run(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
+    with tenant_transaction(agent.tenant_id):
+        assert Intent.objects.get(id=intent_id).procedure_id is None
+        assert not Practice.objects.exists()
+
+
+def test_only_procedures_are_counted(heartbeats: HeartbeatRunner, agent: Agent) -> None:
+    note = memory_of(agent, "The lamp is old.")
+    intent_id = planned(heartbeats, agent, "reflect", note)
+    heartbeats.run(reply_of(actions=[action_of("reflect", intent_id, insight="It burns.")]))
+    with tenant_transaction(agent.tenant_id):
+        assert Intent.objects.get(id=intent_id).status == "completed"
+        assert not Practice.objects.exists()
