@@ -33,6 +33,8 @@ from arbor.heartbeat.budgets import (
         (ByActions(allowance=2), {"energy": 20}, 2, 2),
         (ByTicks(), {}, 64, 64),
         (ByTicks(allowance=5), {"ticks_left": 2}, 2, 5),
+        (ByTicks(allowance=0), {"ticks_left": 2}, 2, 2),
+        (ByTicks(allowance=0), {"ticks_left": 0}, 0, 0),
         (ByTicks(allowance=5), {"ticks_left": 0}, 5, 5),
         (ByTicks(allowance=5), {"ticks_left": 9}, 9, 9),
     ],
