@@ -138,5 +138,8 @@ def test_what_is_used_and_noticed_is_shown(arbor: Arbor, vega: str) -> None:
     said = json.loads(arbor("agent", "show", vega, "--json").out)
     assert said["used_today"]["beats"] == 1
     assert said["used_today"]["level"] == "normal"
-    assert "today: 1 heartbeats" in arbor("agent", "show", vega).out
+    assert (said["energy_delta_24h"] < 0, said["reach_outs_24h"]) == (True, 0)
+    shown = arbor("agent", "show", vega).out
+    assert "today: 1 heartbeats" in shown
+    assert f"last 24 h: {said['energy_delta_24h']:g} energy a heartbeat, 0 messages sent" in shown
     assert set(json.loads(arbor("status", "--json").out)["notices"]) >= {"loop", "budget"}
