@@ -10,6 +10,11 @@ from arbor.heartbeat.situation import USER_MESSAGE, Mode, PerceptView, Situation
 
 # Seed 000, 6.
 CONSOLIDATION_EVERY = 5
+#: Actions that consolidation does without: it is about memory, not about new information (seed 004, 10.4).
+NOT_IN_CONSOLIDATION = frozenset(
+    {"inquire_shallow", "inquire_deep", "brainstorm_goals", "reach_out_user", "reach_out_public"}
+)
+NOT_NOW = "this heartbeat tends the memory; look for news and write to people at the next one"
 # Consolidation recalls about the latest memories.
 _LATEST = 3
 

@@ -22,6 +22,8 @@ ENDS_WHEN_IDLE = BY_ITSELF | {CYCLE}
 # Seed 004, 10.1 asks for an adaptive schedule, without figures.
 SLOWER_PER_IDLE_BEAT = 1.5
 SLOWEST = 4.0
+#: An agent that decides by rule looks for news once in this time when it wonders about nothing.
+WITHOUT_QUESTION = timedelta(days=1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,8 +58,19 @@ class ActiveHours:
         opening = self._opening(local, days=0)
         return opening if opening >= moment else self._opening(local, days=1)
 
+    def end_from(self, moment: datetime) -> datetime:
+        """Return the end of the hours that a time is within, in UTC; outside of them the time itself."""
+        if not self.contain(moment):
+            return moment.astimezone(UTC)
+        local = moment.astimezone(self.zone)
+        over_night = self.end <= local.time()
+        return self._at(self.end, local, days=1 if over_night else 0)
+
     def _opening(self, local: datetime, *, days: int) -> datetime:
-        wall = datetime.combine(local.date() + timedelta(days=days), self.start, self.zone)
+        return self._at(self.start, local, days=days)
+
+    def _at(self, clock: time, local: datetime, *, days: int) -> datetime:
+        wall = datetime.combine(local.date() + timedelta(days=days), clock, self.zone)
         # There and back: a skipped time becomes the one that the clock shows then.
         return wall.astimezone(UTC).astimezone(self.zone).astimezone(UTC)
 
@@ -122,10 +135,18 @@ class WakeReasons:
     consolidation: bool
     #: Heartbeats since the last reflection, idle ones included; None: unknown.
     since_reflection: int | None
+    #: Time since the last thought; None: it has not thought yet.
+    since_thought: timedelta | None = None
+    #: Whether reflection may lead to something new: the reflex policy needs an open question.
+    wonders: bool = True
 
 
-def idle_reason(stirrings: WakeReasons, *, reflect_every: int) -> str:
-    """Return why the heartbeat is idle, or an empty text; an idle agent reflects once in `reflect_every` heartbeats."""
+def idle_reason(stirrings: WakeReasons, *, reflect_every: int, pause: timedelta = timedelta()) -> str:
+    """Return why the heartbeat is idle, or an empty text.
+
+    An idle agent reflects once in `reflect_every` heartbeats, and no earlier than `pause` after its last thought: an
+    agent whose heartbeats follow each other by seconds would think the same again.
+    """
     waits = (
         stirrings.asked_for
         or stirrings.percepts
@@ -134,11 +155,22 @@ def idle_reason(stirrings: WakeReasons, *, reflect_every: int) -> str:
         or stirrings.urgent_drive
         or stirrings.consolidation
     )
+    if waits:
+        return ""
+    thought = stirrings.since_thought
+    wait = pause if stirrings.wonders else max(pause, WITHOUT_QUESTION)
+    if thought is not None and thought < wait:
+        return f"idle: nothing waits, and it last thought {_minutes(thought)} ago"
     since = stirrings.since_reflection
-    if waits or since is None or since >= reflect_every:
+    if since is None or since >= reflect_every:
         return ""
     ago = "at the last beat" if since <= 1 else f"{since} beats ago"
     return f"idle: nothing waits, and it reflected {ago}"
+
+
+def _minutes(span: timedelta) -> str:
+    minutes = round(span / timedelta(minutes=1))
+    return f"{minutes} min" if minutes < 120 else f"{span / timedelta(hours=1):.0f} h"
 
 
 def night_reason(hours: ActiveHours | None, *, now: datetime, asked_for: bool) -> str:

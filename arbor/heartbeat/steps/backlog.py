@@ -16,6 +16,7 @@ from arbor.heartbeat.needs import OpenBacklog
 from arbor.heartbeat.results import ActionOutcome, ActionResult
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.goal_changes import Changes, is_work, without
+from arbor.heartbeat.steps.inner_state import INQUIRIES
 from arbor.heartbeat.usage import Degradation
 from arbor.heartbeat.views import GoalView
 from arbor.ids import read_id
@@ -164,6 +165,8 @@ def _circumstances(heartbeat: Beat, found: Circumstances) -> Circumstances:
         found,
         open_titles=[goal.title for goal in situation.goals],
         open_rules=frozenset(goal.rule for goal in situation.goals if goal.rule),
+        can_explore=not situation.model_is_reflex
+        or any(offer.name in INQUIRIES for offer in situation.actions),
         has_aspiration=any(goal.layer is GoalLayer.ASPIRATION for goal in situation.goals),
         budget_runs_low=situation.degradation.rank >= Degradation.DEGRADATION.rank,
         chances=[percept.content for percept in situation.percepts if percept.kind == _ENVIRONMENT],

@@ -22,23 +22,26 @@ from arbor.heartbeat.results import (
     ActionResult,
     GoalChange,
     GoalChangeKind,
+    is_effort,
     laid_aside,
     links_of,
 )
-from arbor.heartbeat.situation import USER_MESSAGE, Mode, NoticeKind, Situation
+from arbor.heartbeat.situation import PEER_MESSAGE, USER_MESSAGE, Mode, NoticeKind, Situation
 from arbor.heartbeat.state import Beat
 from arbor.heartbeat.steps.inner_state import events_of
 from arbor.heartbeat.steps.new_memories import LEARNING_ACTIONS, lasting, learned, vectors_of
-from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at
+from arbor.heartbeat.steps.orientation import BEATS_SESSION, urgent_at, with_next
 from arbor.heartbeat.steps.round_trips import with_percepts_received
 from arbor.heartbeat.working_memory import PastHeartbeat, after_heartbeat
-from arbor.memory.buffer import NewBufferItem
+from arbor.memory.buffer import LASTS, NewBufferItem
 from arbor.memory.importance import appraise
 from arbor.memory.values import MemoryType, NewMemory, Retention
 from arbor.pipeline.engine import NodeResult, Steps
 from arbor.selves.emotions import felt
 from arbor.values import replace
 
+#: Percepts that are retained as routine conversation is.
+_CONVERSATION = (USER_MESSAGE, PEER_MESSAGE)
 NARRATIVE_IMPORTANCE = 0.4
 NOTE_IMPORTANCE = 0.6
 #: Seed 003, 10.7: heartbeats in a row without a usable reply.
@@ -160,6 +163,7 @@ def _buffer_items(heartbeat: Beat) -> list[NewBufferItem]:
             content=percept.content,
             role="user" if percept.kind == USER_MESSAGE else "",
             source=heartbeat.source,
+            lasts=heartbeat.rules.conversation_lasts if percept.kind in _CONVERSATION else LASTS,
         )
         for percept in heartbeat.situation.percepts
         if percept.content.strip()
@@ -174,7 +178,7 @@ def _afterwards(heartbeat: Beat) -> Afterwards:
         concerns=reply.concerns,
         curiosity=reply.curiosity,
         user_waiting=situation.environment.user_waiting,
-        acted=any(result.cost for result in whole.results),
+        acted=any(map(is_effort, whole.results)),
         resolved=reply.resolved,
         active_goals=[goal.title for goal in situation.active_goals if goal.id not in aside],
         consolidated=situation.mode is Mode.CONSOLIDATION,
@@ -201,7 +205,7 @@ def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
     """Plan the next heartbeat: at once if messages of users are left."""
     if _left_unread(heartbeat.situation):
         at_once = NextHeartbeat(due_at=heartbeat.situation.environment.now, trigger=MESSAGE)
-        return NodeResult(state=replace(heartbeat, next=at_once))
+        return NodeResult(state=with_next(heartbeat, at_once))
     following = next_heartbeat(
         heartbeat.rhythm,
         now=heartbeat.situation.environment.now,
@@ -209,7 +213,7 @@ def plan_next(heartbeat: Beat) -> NodeResult[Beat]:
         shift=heartbeat.shift,
         urgent_at=urgent_at(heartbeat),
     )
-    return NodeResult(state=replace(heartbeat, next=following))
+    return NodeResult(state=with_next(heartbeat, following))
 
 
 def _left_unread(situation: Situation) -> bool:

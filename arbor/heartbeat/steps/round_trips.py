@@ -122,10 +122,11 @@ class Think:
             # For the reflex policy only.
             context=heartbeat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
+        offered = [name for name in heartbeat.allowed if name not in heartbeat.missing]
         # The schema, the largest part, is rebuilt where the request is sent.
         question = Question(
             model=heartbeat.model,
-            request=request_json(request, allowed=heartbeat.allowed, keys=asked_keys(situation)),
+            request=request_json(request, allowed=offered, keys=asked_keys(situation)),
             sections=tuple(sections),
         )
         # The call stores the prompt, so the checkpoint need not.

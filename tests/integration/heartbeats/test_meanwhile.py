@@ -175,6 +175,27 @@ def test_ticks_that_are_allocated_while_it_beats_are_not_lost(
     assert underway.state.ticks_left == left
 
 
+def test_ticks_that_are_allocated_replace_those_of_a_new_cycle(underway: Underway) -> None:
+    with tenant_transaction(underway.agent.tenant_id):
+        set_policy(agent_id=underway.agent.id, changes={"budget": "ticks"}, actor="test")
+    underway.begin(reply_of(actions=[action_of("remember", content="The reef is red.")]))
+    with tenant_transaction(underway.agent.tenant_id):
+        allocate(agent_id=underway.agent.id, ticks=10, actor="test")
+    beat = underway.end()
+    assert (beat.energy_unit, beat.energy_start, beat.energy_end) == ("ticks", 64.0, 63.0)
+    assert underway.state.ticks_left == 9
+
+
+def test_a_heartbeat_of_a_cycle_has_the_ticks_that_are_left(underway: Underway) -> None:
+    underway.change(ticks_left=0)
+    underway.begin(
+        reply_of(actions=[action_of("remember", content="The reef is red.")]), trigger=Trigger.CYCLE
+    )
+    beat = underway.end()
+    assert (beat.energy_start, beat.energy_end) == (0.0, 0.0)
+    assert underway.state.ticks_left == 0
+
+
 def test_bonus_actions_that_are_given_while_it_beats_are_not_lost(underway: Underway) -> None:
     with tenant_transaction(underway.agent.tenant_id):
         set_policy(agent_id=underway.agent.id, changes={"budget": "actions"}, actor="test")

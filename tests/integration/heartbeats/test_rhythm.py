@@ -46,8 +46,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def content(agent: Agent, scripted: Scripted) -> Agent:
-    """Return an agent that wants nothing, and that has just reflected."""
+def content(agent: Agent, scripted: Scripted, settings: Any) -> Agent:
+    """Return an agent that wants nothing, and that has just reflected; these tests do not wait for its next thought."""
+    settings.ARBOR_REFLECT_PAUSE = timedelta(0)
     scripted(REST, repeat=True)
     with tenant_transaction(agent.tenant_id):
         Intent.objects.filter(agent_id=agent.id).delete()
@@ -131,6 +132,15 @@ def test_an_idle_agent_reflects_as_often_as_is_set(
     settings.ARBOR_REFLECT_EVERY = every
     statuses = [beat(fleet, content).status for _ in range(5)]
     assert statuses.count(HeartbeatStatus.DONE) == reflections
+
+
+def test_an_idle_agent_does_not_think_again_within_the_pause(
+    fleet: Fleet, content: Agent, settings: Any
+) -> None:
+    settings.ARBOR_REFLECT_PAUSE, settings.ARBOR_REFLECT_EVERY = timedelta(hours=1), 1
+    statuses = [beat(fleet, content).status for _ in range(3)]
+    assert statuses == ["done", "skipped", "skipped"]
+    assert beats_of(content)[-1].reason == "idle: nothing waits, and it last thought 0 min ago"
 
 
 def test_an_idle_beat_costs_few_statements(fleet: Fleet, content: Agent) -> None:

@@ -52,6 +52,7 @@ def test_who_misses_company_wakes_and_whom_somebody_has_talked_to_does_not(
     assert beat(fleet, content) == HeartbeatStatus.SKIPPED
     assert schedule_of(content).next_trigger == Trigger.TIMER
 
+    miss_company(content, level=0.9)
     set_state(content, last_user_contact_at=None)
     assert beat(fleet, content) == HeartbeatStatus.DONE
 

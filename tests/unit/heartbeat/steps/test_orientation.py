@@ -8,9 +8,14 @@ from typing import Any
 import pytest
 
 from arbor.embedding.models import EmbeddingModel
+from arbor.heartbeat.actions import ACTIONS
+from arbor.heartbeat.decision import DecisionVerdict
+from arbor.heartbeat.focus import NOT_NOW
 from arbor.heartbeat.needs import BufferItems, Embedding
+from arbor.heartbeat.reply import ProposedAction, Reply
 from arbor.heartbeat.situation import BufferItemView, Environment, Mode
 from arbor.heartbeat.state import Beat, Focus, Selfhood
+from arbor.heartbeat.steps.decisions import decide
 from arbor.heartbeat.steps.orientation import NOT_OWN_BEATS, focus, guard, orient, select_mode
 from arbor.memory.recall_request import RecallRequest
 from tests.unit.heartbeat.beats import AGENT, Answers, heartbeat_of, opening_of, recalled
@@ -139,3 +144,19 @@ def test_nothing_that_comes_to_mind_counts_as_no_recall(found: list[Any] | None)
 def test_the_mode_is_chosen_and_seen(seen: dict[str, Any], mode: Mode) -> None:
     heartbeat = Answers().run(select_mode(heartbeat_of(view=situation(**seen)))).state
     assert (heartbeat.mode, heartbeat.situation.mode) == (mode.value, mode)
+
+
+def test_consolidation_has_actions_of_its_own() -> None:
+    allowed = ["recall", "maintain", "inquire_deep", "reach_out_user", "brainstorm_goals", "rest"]
+    seen = situation(beat_number=5, actions=ACTIONS.offers(allowed))
+    consolidating = Answers().run(select_mode(heartbeat_of(view=seen, allowed=allowed))).state
+    reply = Reply(actions=[ProposedAction(action="reach_out_user", params={"content": "Hello"})])
+    decided = Answers().run(decide(replace(consolidating, reply=reply))).state
+
+    assert [offer.name for offer in consolidating.situation.actions] == ["recall", "maintain", "rest"]
+    assert consolidating.allowed == allowed
+    (decision,) = decided.decisions
+    assert (decision.verdict, NOT_NOW in decision.reason) == (DecisionVerdict.UNAVAILABLE, True)
+    # At any other heartbeat they are offered.
+    later = Answers().run(select_mode(heartbeat_of(view=seen.model_copy(update={"beat_number": 6})))).state
+    assert len(later.situation.actions) == len(allowed)

@@ -164,6 +164,8 @@ def test_what_it_heard_is_held_taken_in_and_searched_for_code() -> None:
         ("The ferry is late", "user", f"heartbeat:{HEARTBEAT}"),
         ("It snows.", "", f"heartbeat:{HEARTBEAT}"),
     ]
+    # Conversation is retained longer than other events.
+    assert [thing.lasts for thing in heartbeat.effects.held] == [timedelta(days=7), timedelta(days=1)]
     assert heartbeat.effects.code == ("The ferry is late", "It snows.", "  ")
     assert [item.int for item in heartbeat.effects.heard] == [50, 51, 52]
     # A turn before has taken them in already.
