@@ -55,8 +55,10 @@ class ActiveHours:
         if self.contain(moment):
             return moment.astimezone(UTC)
         local = moment.astimezone(self.zone)
-        opening = self._opening(local, days=0)
-        return opening if opening >= moment else self._opening(local, days=1)
+        # Where the clock goes back between the two, the start comes twice: a moment after the first waits for the second.
+        openings = [self._at(self.start, local, days=0, fold=fold) for fold in (0, 1)]
+        coming = (opening for opening in openings if opening >= moment and self.contain(opening))
+        return next(coming, self._at(self.start, local, days=1))
 
     def end_from(self, moment: datetime) -> datetime:
         """Return the end of the hours that a time is within, in UTC; outside of them the time itself."""
@@ -64,13 +66,10 @@ class ActiveHours:
             return moment.astimezone(UTC)
         local = moment.astimezone(self.zone)
         over_night = self.end <= local.time()
-        return self._at(self.end, local, days=1 if over_night else 0)
+        return max(moment.astimezone(UTC), self._at(self.end, local, days=1 if over_night else 0))
 
-    def _opening(self, local: datetime, *, days: int) -> datetime:
-        return self._at(self.start, local, days=days)
-
-    def _at(self, clock: time, local: datetime, *, days: int) -> datetime:
-        wall = datetime.combine(local.date() + timedelta(days=days), clock, self.zone)
+    def _at(self, clock: time, local: datetime, *, days: int, fold: int = 0) -> datetime:
+        wall = datetime.combine(local.date() + timedelta(days=days), clock, self.zone).replace(fold=fold)
         # There and back: a skipped time becomes the one that the clock shows then.
         return wall.astimezone(UTC).astimezone(self.zone).astimezone(UTC)
 

@@ -85,6 +85,8 @@ def test_hours_are_those_of_a_wall_clock(hours: ActiveHours, moment: str, within
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-03-29 00:00", "2026-03-29 01:30"),
         # One that comes twice: the first.
         (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-24 23:00", "2026-10-25 00:30"),
+        # Between the two, at the second 02:10, the second is to come.
+        (ActiveHours(start=time(2, 30), end=time(9), zone=BERLIN), "2026-10-25 01:10", "2026-10-25 01:30"),
     ],
 )
 def test_a_beat_outside_of_the_hours_waits_until_they_begin(
