@@ -74,6 +74,14 @@ def why_mode(situation: Situation) -> str:
             return "nobody was waiting, and no active goal called for work"
 
 
+def not_now(situation: Situation) -> dict[str, str]:
+    """Return the reason by action that consolidation does without; such an action, or its step, waits."""
+    if situation.mode is not Mode.CONSOLIDATION:
+        return {}
+    offered = {offer.name for offer in situation.actions}
+    return {name: NOT_NOW for name in NOT_IN_CONSOLIDATION if name not in offered}
+
+
 def focus_text(situation: Situation) -> str:
     """Return the query of the recall, at most 500 characters; empty without anything to recall about.
 

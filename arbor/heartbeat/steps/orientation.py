@@ -10,7 +10,7 @@ from arbor.goals.injection import Rule, calls_for_work
 from arbor.heartbeat.boundary_guard import boundary_matches_of
 from arbor.heartbeat.effects import LevelChange
 from arbor.heartbeat.failure_modes import RecentActivity, RecentHeartbeat, notices_of
-from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, NOT_NOW, focus_text, mode_of
+from arbor.heartbeat.focus import NOT_IN_CONSOLIDATION, focus_text, mode_of
 from arbor.heartbeat.needs import BufferItems, Embedding
 from arbor.heartbeat.pacing import (
     BY_ITSELF,
@@ -254,18 +254,11 @@ def select_mode(heartbeat: Beat) -> NodeResult[Beat]:
     """Choose the mode, and for consolidation its own actions."""
     mode = mode_of(heartbeat.situation)
     if mode is Mode.CONSOLIDATION:
-        heartbeat = _for_consolidation(heartbeat)
+        offers = heartbeat.situation.actions
+        heartbeat = heartbeat.with_view(
+            actions=[offer for offer in offers if offer.name not in NOT_IN_CONSOLIDATION]
+        )
     return NodeResult(state=replace(heartbeat.with_view(mode=mode), mode=mode.value))
-
-
-def _for_consolidation(heartbeat: Beat) -> Beat:
-    """Return the state without the actions that bring something new or address somebody (seed 004, 10.4)."""
-    offers = heartbeat.situation.actions
-    left_out = {name: NOT_NOW for name in heartbeat.allowed if name in NOT_IN_CONSOLIDATION}
-    return replace(
-        heartbeat.with_view(actions=[offer for offer in offers if offer.name not in left_out]),
-        missing={**heartbeat.missing, **left_out},
-    )
 
 
 def memory_view(memory: Recalled) -> MemoryView:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from arbor.errors import ModelTimeout, ModelUnavailable, ReplyInvalid
 from arbor.heartbeat.fitting import REPLY_SHARE, estimate_tokens
+from arbor.heartbeat.focus import not_now
 from arbor.heartbeat.items import Dropped
 from arbor.heartbeat.needs import AskedBefore, EndedCall, PastQuestion, Question
 from arbor.heartbeat.parsing import parse_reply
@@ -122,7 +123,8 @@ class Think:
             # For the reflex policy only.
             context=heartbeat.situation_now.model_dump(mode="json") if situation.model_is_reflex else {},
         )
-        offered = [name for name in heartbeat.allowed if name not in heartbeat.missing]
+        waiting = not_now(situation)
+        offered = [name for name in heartbeat.allowed if name not in waiting]
         # The schema, the largest part, is rebuilt where the request is sent.
         question = Question(
             model=heartbeat.model,

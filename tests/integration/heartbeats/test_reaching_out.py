@@ -162,7 +162,7 @@ def test_a_step_that_the_action_itself_finds_too_soon_waits_on_and_is_not_counte
     monkeypatch.setattr(decisions, "refusals", lambda **_: {})
     wanted = json.loads(writing("second"))
     wanted["actions"][0]["intent_id"] = str(step.id)
-    for _ in range(4):
+    for _ in range(3):
         beat(json.dumps(wanted))
         (tried,) = [action for action in beats_of(agent)[-1].actions if action["action"] == "reach_out_user"]
         assert (tried["verdict"], tried["outcome"], tried["cost"]) == ("run", "blocked", 0)

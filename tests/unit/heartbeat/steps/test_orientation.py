@@ -150,13 +150,13 @@ def test_consolidation_has_actions_of_its_own() -> None:
     allowed = ["recall", "maintain", "inquire_deep", "reach_out_user", "brainstorm_goals", "rest"]
     seen = situation(beat_number=5, actions=ACTIONS.offers(allowed))
     consolidating = Answers().run(select_mode(heartbeat_of(view=seen, allowed=allowed))).state
-    reply = Reply(actions=[ProposedAction(action="reach_out_user", params={"content": "Hello"})])
+    reply = Reply(actions=[ProposedAction(action="inquire_deep", params={"question": "How deep?"})])
     decided = Answers().run(decide(replace(consolidating, reply=reply))).state
 
     assert [offer.name for offer in consolidating.situation.actions] == ["recall", "maintain", "rest"]
     assert consolidating.allowed == allowed
     (decision,) = decided.decisions
-    assert (decision.verdict, NOT_NOW in decision.reason) == (DecisionVerdict.UNAVAILABLE, True)
+    assert (decision.verdict, NOT_NOW in decision.reason) == (DecisionVerdict.TOO_SOON, True)
     # At any other heartbeat they are offered.
     later = Answers().run(select_mode(heartbeat_of(view=seen.model_copy(update={"beat_number": 6})))).state
     assert len(later.situation.actions) == len(allowed)
