@@ -66,7 +66,7 @@ def test_it_is_told_as_json_too(prepared: Arbor) -> None:
     assert [beat["number"] for beat in told["beats"]] == [1, 2, 3]
     assert told["beats"][0]["mode"] == "plan_execution"
     assert (told["before"]["beats"], told["after"]["beats"]) == (0, 3)
-    assert told["after"]["goals"]["Know the story of the Halcyon"] == "active, 67%"
+    assert told["after"]["goals"]["Know the story of the Halcyon"] == "completed, 100%"
     assert told["after"]["memories"]["episodic"] == 77
     lungs = told["recalled"]["What is wrong with Aurelio's lungs?"]
     assert "only a bronchitis" in lungs[0]["content"]
